@@ -34,7 +34,8 @@ func TestCachePage(t *testing.T) {
 		}
 		fmt.Fprint(w, n.Add(1))
 	})
-	begin := func(recipe int, from, to string) (ask func(method, path string, fields ...string) string) {
+	begin := func(recipe int,
+		from, to string) (ask func(method, path string, fields ...string) string) {
 		file := filepath.Join(t.TempDir(), "lwango.conf")
 		text := strings.ReplaceAll(string(recipes[recipe][1]), from, to)
 		root := t.TempDir()
@@ -59,7 +60,8 @@ func TestCachePage(t *testing.T) {
 			a.Body.Close()
 			said := a.Header.Get("Cache-Status")
 			control = a.Header.Get("Cache-Control")
-			return fmt.Sprint(a.StatusCode, strings.Contains(said, "; hit"), strings.Contains(said, "stored"))
+			return fmt.Sprint(a.StatusCode, strings.Contains(said, "; hit"),
+				strings.Contains(said, "stored"))
 		}
 	}
 	check := func(what, got, want string) {
@@ -74,7 +76,8 @@ func TestCachePage(t *testing.T) {
 	ask := begin(0, "127.0.0.1:9000", ln.Addr().String())
 	check("a page", ask("GET", "/"), "200 false true")
 	check("again", ask("GET", "/"), "200 true false")
-	for _, cookie := range []string{"wordpress_logged_in_1=x", "comment_author_1=x", "wp-postpass_1=x"} {
+	for _, cookie := range []string{"wordpress_logged_in_1=x", "comment_author_1=x",
+		"wp-postpass_1=x"} {
 		check(cookie, ask("GET", "/", "Cookie: a=b; "+cookie), "200 false false")
 	}
 	check("another cookie", ask("GET", "/", "Cookie: a=b"), "200 true false")

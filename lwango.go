@@ -22,8 +22,9 @@
 //
 // A handler runs on a green thread of one of the server's event loops. It is plain sequential code:
 // reading the body, writing the answer and req.Sleep yield to the loop while they wait. What blocks
-// in any other way (a channel, another library's connection) holds up all requests of that loop, and
-// belongs in Await, which runs it off the loop. HTTP takes handlers of net/http, which may block.
+// in any other way (a channel, another library's connection) holds up all requests of that loop,
+// and belongs in Await, which runs it off the loop. HTTP takes handlers of net/http, which may
+// block.
 //
 // A sync.Mutex must not be held while the handler waits, not even in a write to a client that may
 // not read: the next handler that locks it stops the loop for good. loop.Mutex is for that.
@@ -69,7 +70,8 @@ type (
 	//
 	//	Text HTML JSON Error Redirect ServeContent                  whole answers: return their result
 	//	Header SetCookie SetStatus AddTrailer Inform                the head
-	//	SetBody SetBodyReader SetBodyFile                           a body, sent once the handler returns
+	//	SetBody SetBodyReader SetBodyFile                           a body, sent once the handler
+	//	                                                            returns
 	//	Write WriteString Flush                                     a body as it is made
 	//	Abort Hijack                                                an end of another kind
 	Response = conn.Response
@@ -139,8 +141,8 @@ func Topics() *pubsub.Hub { return &program.Topics }
 // key is refused.
 func UseBroker(b pubsub.Broker) { program.Broker = b }
 
-// Cache returns what the routes with `cache` keep answers in, those of all servers of the process. A
-// program purges it when what it has answered is no longer true:
+// Cache returns what the routes with `cache` keep answers in, those of all servers of the process.
+// A program purges it when what it has answered is no longer true:
 //
 //	lwango.Cache().Purge(lwango.Purge{Tags: []string{"product-7"}})
 //
@@ -181,7 +183,8 @@ func Get(req *Request, limit time.Duration, url string) (*client.Response, error
 // limit, when the client leaves, and when the server's stop cuts the request. At most
 // Server.Workers functions of a loop run at a time, and loop.Stats counts them. See conn.Await for
 // the errors.
-func Await[T any](req *Request, d time.Duration, f func(ctx context.Context) (T, error)) (T, error) {
+func Await[T any](req *Request, d time.Duration,
+	f func(ctx context.Context) (T, error)) (T, error) {
 	return conn.Await(req, d, f)
 }
 
@@ -193,7 +196,8 @@ func Value[T any](req *Request, key *Key[T]) (v T, ok bool) { return conn.Value(
 
 // Call begins f as Await does, and promises its result, which req.AwaitAll and req.AwaitAny wait
 // for: so several functions run at the same time. See conn.Call.
-func Call[T any](req *Request, d time.Duration, f func(ctx context.Context) (T, error)) *loop.Promise[T] {
+func Call[T any](req *Request, d time.Duration,
+	f func(ctx context.Context) (T, error)) *loop.Promise[T] {
 	return conn.Call(req, d, f)
 }
 
@@ -220,9 +224,9 @@ func Main() { os.Exit(Run(context.Background(), "")) }
 // to stderr from a goroutine of its own. So a handler may use slog, and its loop does not wait for
 // the reader of the log. Of lines with the same message, 10 a second are logged after the first 50,
 // and the rest are counted. The message and the text of an attribute are cut to 256 bytes, those of
-// attributes called stack, suspended and message to 16 KiB. When Run returns, all lines are written, as far as
-// the reader takes them within a second; from then on slog writes on the goroutine that calls it.
-// Package log does so all the time.
+// attributes called stack, suspended and message to 16 KiB. When Run returns, all lines are
+// written, as far as the reader takes them within a second; from then on slog writes on the
+// goroutine that calls it. Package log does so all the time.
 func Run(ctx context.Context, file string) int {
 	if options == nil {
 		ParseFlags()

@@ -61,8 +61,8 @@ type Server struct {
 	// lwango.conf.
 	Limits
 
-	// Grace is for how long a stop waits for requests in flight, 24 h at most; 0: 5 s; negative: not at
-	// all.
+	// Grace is for how long a stop waits for requests in flight, 24 h at most; 0: 5 s; negative: not
+	// at all.
 	Grace time.Duration
 
 	Threads int          // loops; 0: one for each CPU
@@ -146,8 +146,8 @@ func RegisterModule[S any](name string, defaults S, build func(S, Env) (Handler,
 }
 
 // Serve is Start and Wait: it serves until ctx ends. The error is nil if the server was stopped in
-// that way. Connections that are still at work after Grace are cut, which is no error; but a handler
-// that blocks its loop cannot be cut, and is one: see loop.StuckError.
+// that way. Connections that are still at work after Grace are cut, which is no error; but a
+// handler that blocks its loop cannot be cut, and is one: see loop.StuckError.
 func (s Server) Serve(ctx context.Context) error {
 	r, err := s.Start(ctx)
 	if err != nil {
@@ -226,8 +226,8 @@ func (r *Running) Addrs() []string { return r.r.Addrs() }
 // the one that it was before, in their order for each host; Addrs has the port that the kernel
 // chose, and an address with that means the same. Logger stays, and Threads, Workers and Handoff
 // cannot change: they are zero or as they were. Reload waits for the loops. Called on one, by a
-// handler, it returns an error; Request.Await takes it off the loop. After an error everything is as
-// it was, and Sockets in next that are not served are closed. The error is ErrStopped once the
+// handler, it returns an error; Request.Await takes it off the loop. After an error everything is
+// as it was, and Sockets in next that are not served are closed. The error is ErrStopped once the
 // server stops.
 func (r *Running) Reload(next Server) error { return r.r.Reload(program, next.source()) }
 

@@ -99,10 +99,11 @@ func TestListeners(t *testing.T) {
 		return secure, nil
 	}}
 
-	r, stop := embedded.Start(t, lwango.Server{Addr: "127.0.0.1:0", TLS: secure, Handler: embedded.Says("here"),
-		Listeners: []lwango.Listener{{Addr: "127.0.0.1:0"}, {Addr: "unix:" + dir + "/new"},
-			{Socket: unixLn}, {Socket: fromFD}, {Addr: "127.0.0.1:0", TLS: chosen},
-			{Addr: "127.0.0.1:0", Streams: upper}}})
+	r, stop := embedded.Start(t,
+		lwango.Server{Addr: "127.0.0.1:0", TLS: secure, Handler: embedded.Says("here"),
+			Listeners: []lwango.Listener{{Addr: "127.0.0.1:0"}, {Addr: "unix:" + dir + "/new"},
+				{Socket: unixLn}, {Socket: fromFD}, {Addr: "127.0.0.1:0", TLS: chosen},
+				{Addr: "127.0.0.1:0", Streams: upper}}})
 	at := r.Addrs()
 	if len(at) != 7 {
 		t.Fatalf("addresses %q", at)
@@ -135,8 +136,8 @@ func TestListeners(t *testing.T) {
 	}
 }
 
-// TestHTTP2: a server in code speaks HTTP/2 over TLS unless it is told otherwise, and without TLS if it
-// is told so.
+// TestHTTP2: a server in code speaks HTTP/2 over TLS unless it is told otherwise, and without TLS
+// if it is told so.
 func TestHTTP2(t *testing.T) {
 	names := func(all ...string) *tls.Config {
 		c := modes.ServerTLS().Clone()
@@ -144,26 +145,30 @@ func TestHTTP2(t *testing.T) {
 		return c
 	}
 	chooses := func(own *tls.Config) *tls.Config {
-		return &tls.Config{GetConfigForClient: func(*tls.ClientHelloInfo) (*tls.Config, error) { return own, nil }}
+		return &tls.Config{GetConfigForClient: func(*tls.ClientHelloInfo) (*tls.Config, error) {
+			return own, nil
+		}}
 	}
 	for name, test := range map[string]struct {
 		listener lwango.Listener
 		want     string
 	}{
-		"nothing named":                     {lwango.Listener{TLS: names()}, "HTTP/2.0"},
-		"both":                              {lwango.Listener{TLS: names("h2", "http/1.1")}, "HTTP/2.0"},
-		"HTTP/1.1":                          {lwango.Listener{TLS: names("http/1.1")}, "HTTP/1.1"},
-		"another one":                       {lwango.Listener{TLS: names("acme-tls/1")}, "HTTP/1.1"},
-		"chosen by handshake":               {lwango.Listener{TLS: chooses(names())}, "HTTP/2.0"},
-		"chosen by handshake, and HTTP/1.1": {lwango.Listener{TLS: chooses(names("http/1.1"))}, "HTTP/1.1"},
+		"nothing named":       {lwango.Listener{TLS: names()}, "HTTP/2.0"},
+		"both":                {lwango.Listener{TLS: names("h2", "http/1.1")}, "HTTP/2.0"},
+		"HTTP/1.1":            {lwango.Listener{TLS: names("http/1.1")}, "HTTP/1.1"},
+		"another one":         {lwango.Listener{TLS: names("acme-tls/1")}, "HTTP/1.1"},
+		"chosen by handshake": {lwango.Listener{TLS: chooses(names())}, "HTTP/2.0"},
+		"chosen by handshake, and HTTP/1.1": {lwango.Listener{TLS: chooses(names("http/1.1"))},
+			"HTTP/1.1"},
 		"chosen, HTTP/1.1 around it": {lwango.Listener{TLS: &tls.Config{NextProtos: []string{"http/1.1"},
 			GetConfigForClient: chooses(names()).GetConfigForClient}}, "HTTP/1.1"},
 		"without TLS": {lwango.Listener{HTTP2: true}, "HTTP/2.0"},
 	} {
 		test.listener.Addr = "127.0.0.1:0"
-		r, stop := embedded.Start(t, lwango.Server{Handler: lwango.Handler(func(req *lwango.Request, w *lwango.Response) int {
-			return w.Text(200, req.Proto())
-		}), Listeners: []lwango.Listener{test.listener}})
+		r, stop := embedded.Start(t,
+			lwango.Server{Handler: lwango.Handler(func(req *lwango.Request, w *lwango.Response) int {
+				return w.Text(200, req.Proto())
+			}), Listeners: []lwango.Listener{test.listener}})
 		protocols, url := new(http.Protocols), "https://"
 		protocols.SetHTTP2(true)
 		protocols.SetHTTP1(test.listener.TLS != nil)
@@ -171,7 +176,8 @@ func TestHTTP2(t *testing.T) {
 			protocols.SetUnencryptedHTTP2(true)
 			url = "http://"
 		}
-		tr := &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, Protocols: protocols}
+		tr := &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true},
+			Protocols: protocols}
 		answer, err := (&http.Client{Transport: tr}).Get(url + r.Addrs()[0])
 		if err != nil {
 			t.Fatalf("%s: %v", name, err)
@@ -200,16 +206,21 @@ func TestStartFails(t *testing.T) {
 		"listen example.org:80: host":                            {Addr: "example.org:80"},
 		"HTTP2 is for HTTP, and not": {Listeners: []lwango.Listener{{Addr: "127.0.0.1:0", HTTP2: true,
 			Streams: func(*loop.Thread, *stream.Conn) error { return nil }}}},
-		"TLS has no certificate":                                  {Addr: "127.0.0.1:0", TLS: new(tls.Config)},
-		"HeaderTimeout: must be between 1ms and 24h, found -1s":   {Limits: lwango.Limits{HeaderTimeout: -time.Second}},
-		"Threads: must be between 0 and 1024, found -1":           {Threads: -1},
-		"MaxHeaderSize: must be between 1KiB and 16MiB, found 3B": {Limits: lwango.Limits{MaxHeaderSize: 3}},
-		"use of closed network connection":                        {Listeners: []lwango.Listener{{Socket: closed}}},
-		"localhost:9: the address is listened to twice": {Listeners: []lwango.Listener{{Addr: "127.0.0.1:9"},
+		"TLS has no certificate": {Addr: "127.0.0.1:0",
+			TLS: new(tls.Config)},
+		"HeaderTimeout: must be between 1ms and 24h, found -1s": {
+			Limits: lwango.Limits{HeaderTimeout: -time.Second}},
+		"Threads: must be between 0 and 1024, found -1": {Threads: -1},
+		"MaxHeaderSize: must be between 1KiB and 16MiB, found 3B": {
+			Limits: lwango.Limits{MaxHeaderSize: 3}},
+		"use of closed network connection": {Listeners: []lwango.Listener{{Socket: closed}}},
+		"localhost:9: the address is listened to twice": {Listeners: []lwango.Listener{{
+			Addr: "127.0.0.1:9"},
 			{Addr: "localhost:9"}}},
 		"a *tls.listener has no descriptor": {Listeners: []lwango.Listener{
 			{Socket: tls.NewListener(closed, modes.ServerTLS())}}},
-		"an Addr or a Socket, not both":                             {Listeners: []lwango.Listener{{Addr: "*:1", Socket: closed}}},
+		"an Addr or a Socket, not both": {
+			Listeners: []lwango.Listener{{Addr: "*:1", Socket: closed}}},
 		"wrong.conf:1: thread: unknown key (did you mean threads?)": {File: file},
 		"wrong.conf:3: error_log.format: is for a server that":      {File: file},
 		"no such file": {File: file + "x"},
@@ -219,7 +230,8 @@ func TestStartFails(t *testing.T) {
 			t.Errorf("got %v, want %q", err, want)
 		}
 	}
-	if err := lwango.ListenAndServe(t.Context(), taken, embedded.Says("")); !errors.Is(err, syscall.EADDRINUSE) {
+	if err := lwango.ListenAndServe(t.Context(), taken, embedded.Says("")); !errors.Is(err,
+		syscall.EADDRINUSE) {
 		t.Errorf("got %v, want EADDRINUSE", err)
 	}
 }
@@ -254,8 +266,10 @@ func TestSeveralServers(t *testing.T) {
 	if got.Load() != 1 || refused.Load() != 3 {
 		t.Fatalf("%d servers have the port, and %d were refused", got.Load(), refused.Load())
 	}
-	a, stopA := embedded.Start(t, lwango.Server{Addr: "127.0.0.1:0", Threads: 3, Handler: embedded.Says("a")})
-	b, _ := embedded.Start(t, lwango.Server{Addr: "127.0.0.1:0", Threads: 3, Handler: embedded.Says("b")})
+	a, stopA := embedded.Start(t,
+		lwango.Server{Addr: "127.0.0.1:0", Threads: 3, Handler: embedded.Says("a")})
+	b, _ := embedded.Start(t,
+		lwango.Server{Addr: "127.0.0.1:0", Threads: 3, Handler: embedded.Says("b")})
 	if n := runtime.GOMAXPROCS(0); n < 2+3+3+1 {
 		t.Errorf("%d processors for eight loops", n)
 	}
@@ -329,7 +343,8 @@ func TestOneBroker(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := lwango.Server{Addr: "127.0.0.1:0", File: file, Handler: embedded.Says(""), Logger: logtext.Quiet}
+	s := lwango.Server{Addr: "127.0.0.1:0", File: file, Handler: embedded.Says(""),
+		Logger: logtext.Quiet}
 	_, stop := embedded.Start(t, s)
 	embedded.Start(t, lwango.Server{Addr: "127.0.0.1:0", Handler: embedded.Says("")})
 	if _, err := s.Start(t.Context()); err == nil || !strings.Contains(err.Error(), "pubsub.url: ") {
@@ -389,8 +404,8 @@ func TestStopCountsSessions(t *testing.T) {
 	}
 }
 
-// A session that waits for a line, or for the rest of one, does not hold up a stop, and answers what
-// has come before.
+// A session that waits for a line, or for the rest of one, does not hold up a stop, and answers
+// what has come before.
 func TestSessionEndsAtStop(t *testing.T) {
 	t.Parallel()
 	ctx, stop := context.WithCancel(t.Context())

@@ -66,8 +66,8 @@ func (c *chatClient) enter() {
 }
 
 // settle returns when every member hears the first of its room: an upgrade may be answered a little
-// before. These messages have the number 0. A room whose members all hear it gets no further one, which
-// its server would remember.
+// before. These messages have the number 0. A room whose members all hear it gets no further one,
+// which its server would remember.
 func (c *chatClient) settle() {
 	for end := c.now() + c.Patience; c.deaf > 0; {
 		if c.now() > end {

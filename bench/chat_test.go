@@ -49,7 +49,8 @@ func testChat(t *testing.T, addr string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if f["perSecond"] <= 0 || f["perSecond"] > 1600 || f["cpu"] <= 0 || f["latency50"] <= 0 || f["latency50"] > f["latency99"] || f["latency99"] > f["longest"] {
+	if f["perSecond"] <= 0 || f["perSecond"] > 1600 || f["cpu"] <= 0 || f["latency50"] <= 0 ||
+		f["latency50"] > f["latency99"] || f["latency99"] > f["longest"] {
 		t.Errorf("%+v", f)
 	}
 	// The server outlives its members. Rooms need not be equally large: 0 3 6, 1 4, 2 5.
@@ -132,34 +133,38 @@ func TestChatNoticesWhatIsWrong(t *testing.T) {
 		change func(delivery int64, text []byte) [][]byte
 		err    string
 	}{
-		{name: "one lost", err: "hears message 18 of member 0 after its message 16", change: func(n int64, text []byte) [][]byte {
-			if n == 17 {
-				return nil
-			}
-			return [][]byte{text}
-		}},
-		{name: "all lost from one on", err: "5 of 21 deliveries lost", change: func(n int64, text []byte) [][]byte {
-			if n > 16 {
-				return nil
-			}
-			return [][]byte{text}
-		}},
-		{name: "one doubled", err: "hears message 17 of member 0 after its message 17", change: func(n int64, text []byte) [][]byte {
-			if n == 17 {
-				return [][]byte{text, text}
-			}
-			return [][]byte{text}
-		}},
-		{name: "two swapped", err: "hears message 6 of member 0 after its message 4", change: func(n int64, text []byte) [][]byte {
-			switch n {
-			case 5:
-				kept = append(kept, text...)
-				return nil
-			case 6:
-				return [][]byte{text, kept}
-			}
-			return [][]byte{text}
-		}},
+		{name: "one lost", err: "hears message 18 of member 0 after its message 16",
+			change: func(n int64, text []byte) [][]byte {
+				if n == 17 {
+					return nil
+				}
+				return [][]byte{text}
+			}},
+		{name: "all lost from one on", err: "5 of 21 deliveries lost",
+			change: func(n int64, text []byte) [][]byte {
+				if n > 16 {
+					return nil
+				}
+				return [][]byte{text}
+			}},
+		{name: "one doubled", err: "hears message 17 of member 0 after its message 17",
+			change: func(n int64, text []byte) [][]byte {
+				if n == 17 {
+					return [][]byte{text, text}
+				}
+				return [][]byte{text}
+			}},
+		{name: "two swapped", err: "hears message 6 of member 0 after its message 4",
+			change: func(n int64, text []byte) [][]byte {
+				switch n {
+				case 5:
+					kept = append(kept, text...)
+					return nil
+				case 6:
+					return [][]byte{text, kept}
+				}
+				return [][]byte{text}
+			}},
 		{name: "other bytes", err: "other bytes came", change: func(_ int64, text []byte) [][]byte {
 			return [][]byte{append(text[:len(text)-1:len(text)-1], '!')}
 		}},
@@ -193,7 +198,8 @@ func TestChatNoticesDeafMembers(t *testing.T) {
 	}))
 	o := chatTestOptions(ln.Addr().String())
 	o.Patience = o.Duration
-	if _, err := attempt(loadChat, o); err == nil || !strings.Contains(err.Error(), "12 of 12 members hear nobody") {
+	if _, err := attempt(loadChat, o); err == nil ||
+		!strings.Contains(err.Error(), "12 of 12 members hear nobody") {
 		t.Error(err)
 	}
 }
@@ -206,17 +212,20 @@ func TestChatNoticesWhoHangsUp(t *testing.T) {
 			return
 		}
 		conn.ReadMessage()
-		conn.WriteMessage(websocket.CloseMessage, websocket.FormatCloseMessage(websocket.ClosePolicyViolation, "no"))
+		conn.WriteMessage(websocket.CloseMessage,
+			websocket.FormatCloseMessage(websocket.ClosePolicyViolation, "no"))
 		conn.Close()
 	}))
-	if _, err := attempt(loadChat, chatTestOptions(ln.Addr().String())); err == nil || !strings.Contains(err.Error(), `closed it with 1008 "no"`) {
+	if _, err := attempt(loadChat, chatTestOptions(ln.Addr().String())); err == nil ||
+		!strings.Contains(err.Error(), `closed it with 1008 "no"`) {
 		t.Error(err)
 	}
 }
 
 func chatTestOptions(addr string) job {
-	return job{Addr: addr, timing: timing{Duration: 50 * time.Millisecond}, Patience: verifyLimit, Group: ownGroup,
-		load: load{Path: tasks.RoomPath, Conns: 12, Rooms: 3, Talkers: 2, Rate: 400}}
+	return job{Addr: addr, timing: timing{Duration: 50 * time.Millisecond}, Patience: verifyLimit,
+		Group: ownGroup,
+		load:  load{Path: tasks.RoomPath, Conns: 12, Rooms: 3, Talkers: 2, Rate: 400}}
 }
 
 func TestChatMessage(t *testing.T) {
@@ -226,7 +235,8 @@ func TestChatMessage(t *testing.T) {
 		if got != m || err != nil || len(p) != chatSize {
 			t.Errorf("%+v of %d bytes: %+v, %v", m, len(p), got, err)
 		}
-		for _, bad := range []string{string(p[1:]), string(p) + "x", "g" + string(p[1:]), string(p[:chatSize-1]) + "-", ""} {
+		for _, bad := range []string{string(p[1:]), string(p) + "x", "g" + string(p[1:]),
+			string(p[:chatSize-1]) + "-", ""} {
 			if _, err := parseChatMessage([]byte(bad)); err == nil {
 				t.Errorf("%q passed", bad)
 			}

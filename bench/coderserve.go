@@ -37,7 +37,8 @@ func handleCoder(mux *http.ServeMux) {
 }
 
 // acceptCoder has no limit of its own for the handshake, and compresses where mode says so.
-func acceptCoder(w http.ResponseWriter, r *http.Request, mode websocket.CompressionMode) *websocket.Conn {
+func acceptCoder(w http.ResponseWriter, r *http.Request,
+	mode websocket.CompressionMode) *websocket.Conn {
 	conn, err := websocket.Accept(w, r, &websocket.AcceptOptions{CompressionMode: mode})
 	if err != nil {
 		return nil // answered

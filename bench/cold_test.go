@@ -24,7 +24,8 @@ func TestLoadCold(t *testing.T) {
 		t.Errorf("%v, %v", f, err)
 	}
 	check(os.WriteFile(coldFile(root, coldFiles-1), bytes.Repeat([]byte("x"), coldSize-1), 0o644))
-	if _, err := attempt(loadCold, j); err == nil || !strings.Contains(err.Error(), "/cold/3.bin: 4194303 bytes") {
+	if _, err := attempt(loadCold, j); err == nil ||
+		!strings.Contains(err.Error(), "/cold/3.bin: 4194303 bytes") {
 		t.Errorf("a short file: %v", err)
 	}
 	j.Conns++

@@ -165,7 +165,8 @@ func (env *environment) prepare() {
 		check(os.WriteFile(filepath.Join(env.dir, path), body, 0o644))
 	}
 	check(os.WriteFile(filepath.Join(env.dir, "index.html"), []byte(hello), 0o644)) // nghttpd's
-	for _, dir := range []string{"", "files"} {                                     // nghttpd and h2o have files alone, and no garbage
+	// nghttpd and h2o have files alone, and no garbage
+	for _, dir := range []string{"", "files"} {
 		check(os.WriteFile(filepath.Join(env.dir, dir, tasks.CollectPath), nil, 0o644))
 	}
 	writeCertificate(env.dir)

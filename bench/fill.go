@@ -16,8 +16,8 @@ type fillClient struct {
 	unknown int        // pairs that are still to come
 }
 
-// loadFill lets one room fill, and says how long that takes, from the first connection until all know
-// all.
+// loadFill lets one room fill, and says how long that takes, from the first connection until all
+// know all.
 func loadFill(j job) figures {
 	warm := j
 	warm.Conns = min(warmConns, j.Conns)

@@ -10,9 +10,9 @@ import (
 	"github.com/lwango/lwango/bench/tasks"
 )
 
-// fillRooms are rooms that tell their members who is there, of a server whose library has nothing for
-// it: written as one writes it well, with a list that is made once for all who get the same, and news
-// of many in one message. Safe from any goroutine.
+// fillRooms are rooms that tell their members who is there, of a server whose library has nothing
+// for it: written as one writes it well, with a list that is made once for all who get the same,
+// and news of many in one message. Safe from any goroutine.
 type fillRooms struct{ rooms sync.Map } // of *fillRoom, by name
 
 type fillRoom struct {

@@ -9,7 +9,8 @@ import (
 // A form of one file, with what is before and behind it.
 const (
 	formFields = "Content-Type: multipart/form-data; boundary=--between\r\n"
-	formBefore = "----between\r\nContent-Disposition: form-data; name=\"file\"; filename=\"large.bin\"\r\n" +
+	formBefore = "----between\r\nContent-Disposition: form-data; name=\"file\"; " +
+		"filename=\"large.bin\"\r\n" +
 		"Content-Type: application/octet-stream\r\n\r\n"
 	formBehind = "\r\n----between--\r\n"
 )

@@ -17,8 +17,8 @@ import (
 // h2load is the program that loads servers over HTTP/2, of nghttp2.
 const h2load = "h2load"
 
-// browserFields are those of a request that a page makes. Each is the same in every request, so that
-// a server finds it in the table that it shares with the client (RFC 7541, section 2.3.2).
+// browserFields are those of a request that a page makes. Each is the same in every request, so
+// that a server finds it in the table that it shares with the client (RFC 7541, section 2.3.2).
 var browserFields = []string{
 	"user-agent: Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0",
 	"accept: text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8",
@@ -32,12 +32,12 @@ var browserFields = []string{
 	"priority: u=0, i",
 }
 
-// browserTargets is how many targets there are where requests have a browser's fields: their path is
-// a literal then, which a server decodes.
+// browserTargets is how many targets there are where requests have a browser's fields: their path
+// is a literal then, which a server decodes.
 const browserTargets = 64
 
-// loadHTTP2 measures as many requests as possible. The client is h2load, which costs less than one in
-// Go would: at a hundred streams a server answers in less than a microsecond.
+// loadHTTP2 measures as many requests as possible. The client is h2load, which costs less than one
+// in Go would: at a hundred streams a server answers in less than a microsecond.
 func loadHTTP2(j job) figures {
 	j.verifyHTTP2()
 	if j.Warmup > 0 {
@@ -54,10 +54,11 @@ func (j job) url() string {
 	return "http://" + j.Addr + j.Path
 }
 
-var h2loadCounts = regexp.MustCompile(`(?m)^requests: .* (\d+) succeeded, (\d+) failed, (\d+) errored`)
+var h2loadCounts = regexp.MustCompile(
+	`(?m)^requests: .* (\d+) succeeded, (\d+) failed, (\d+) errored`)
 
-// runH2load returns how many requests were answered. None may fail. The time has the handshakes in it,
-// so it is half a second at least.
+// runH2load returns how many requests were answered. None may fail. The time has the handshakes in
+// it, so it is half a second at least.
 func (j job) runH2load(d time.Duration) int {
 	d = max(d, time.Second/2)
 	argv := []string{
@@ -98,7 +99,8 @@ func (j job) standardClient() (*http.Client, func()) {
 	}
 	if j.Secure {
 		t.TLSClientConfig = j.trust()
-		t.TLSClientConfig.MinVersion, t.TLSClientConfig.CurvePreferences = tls.VersionTLS12, nil // nghttpd's
+		// nghttpd's
+		t.TLSClientConfig.MinVersion, t.TLSClientConfig.CurvePreferences = tls.VersionTLS12, nil
 	}
 	return &http.Client{Transport: t, Timeout: verifyLimit}, t.CloseIdleConnections
 }

@@ -34,8 +34,9 @@ type turn struct {
 	due     time.Duration // when it should have left, since start
 	waiting int           // answers still to come
 	at      int           // the place in the next
-	last    []byte        // of a chunked answer: the last bytes that came; of one that is varied, its head
-	want    []byte        // what is still to come of a message
+	// of a chunked answer: the last bytes that came; of one that is varied, its head
+	last []byte
+	want []byte // what is still to come of a message
 }
 
 // loadHTTP measures as many requests as possible, and then half as many, on other connections:

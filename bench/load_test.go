@@ -43,7 +43,8 @@ func TestFeed(t *testing.T) {
 // A chunked answer ends with its last chunk, however the stream is cut and whatever the chunks are.
 func TestFeedChunked(t *testing.T) {
 	const head = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
-	for _, answer := range []string{head + "5\r\nhello\r\n0\r\n\r\n", head + "2\r\nhe\r\n3\r\nllo\r\n0\r\n\r\n"} {
+	for _, answer := range []string{head + "5\r\nhello\r\n0\r\n\r\n",
+		head + "2\r\nhe\r\n3\r\nllo\r\n0\r\n\r\n"} {
 		for size := 1; size <= len(answer); size++ {
 			var c turn
 			for range 2 {
@@ -123,7 +124,8 @@ func TestOpenLoopRejects(t *testing.T) {
 				conn.Close()
 			}
 		}()
-		if _, err := attempt(loadLoop, jobAt(ln.Addr().String(), 1, 1, 100, 0)); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := attempt(loadLoop, jobAt(ln.Addr().String(), 1, 1, 100, 0)); err == nil ||
+			!strings.Contains(err.Error(), want) {
 			t.Errorf("%v, want %q", err, want)
 		}
 	}
@@ -147,11 +149,14 @@ func startHandler(t *testing.T, h http.Handler) string {
 
 func jobAt(addr string, conns, depth int, perSecond float64, d time.Duration) job {
 	return job{Addr: addr, Group: ownGroup, timing: timing{Duration: d},
-		Patience: verifyLimit, load: load{Path: "/", Conns: conns, Depth: depth, Size: int64(len(hello)), Rate: perSecond}}
+		Patience: verifyLimit,
+		load:     load{Path: "/", Conns: conns, Depth: depth, Size: int64(len(hello)), Rate: perSecond}}
 }
 
 func TestOpenLoopSendsAllOfThem(t *testing.T) {
-	addr := startHandler(t, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.Write([]byte(hello)) }))
+	addr := startHandler(t, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Write([]byte(hello))
+	}))
 	for _, depth := range []int{1, 4} {
 		f, err := attempt(loadLoop, jobAt(addr, 3, depth, 500*float64(depth), 100*time.Millisecond))
 		if err != nil {
@@ -160,7 +165,8 @@ func TestOpenLoopSendsAllOfThem(t *testing.T) {
 		if want := float64(500 * depth); f["perSecond"] != want {
 			t.Errorf("depth %d: %v answers/s, want %v", depth, f["perSecond"], want)
 		}
-		if f["latency50"] <= 0 || f["latency50"] > f["latency99"] || f["latency99"] > f["longest"] || f["cpu"] <= 0 {
+		if f["latency50"] <= 0 || f["latency50"] > f["latency99"] || f["latency99"] > f["longest"] ||
+			f["cpu"] <= 0 {
 			t.Errorf("depth %d: %+v", depth, f)
 		}
 	}
@@ -227,8 +233,11 @@ func TestOpenLoopUsesAllConnections(t *testing.T) {
 	}
 	mu.Lock()
 	defer mu.Unlock()
-	for _, addr := range order[2:5] { // one each before the clock starts, after the two that tell the size
-		if n := len(slices.DeleteFunc(slices.Clone(order), func(other string) bool { return other != addr })); n < 2 || n > 4 {
+	// one each before the clock starts, after the two that tell the size
+	for _, addr := range order[2:5] {
+		if n := len(slices.DeleteFunc(slices.Clone(order), func(other string) bool {
+			return other != addr
+		})); n < 2 || n > 4 {
 			t.Errorf("order %v, want three in turn", order)
 		}
 	}
@@ -236,7 +245,8 @@ func TestOpenLoopUsesAllConnections(t *testing.T) {
 
 // Answers whose heads differ are found however the stream is cut, and others are refused.
 func TestFeedVaried(t *testing.T) {
-	const other = "HTTP/1.1 200 OK\r\nServer: x\r\nCache-Status: hit\r\ncontent-length:  5\r\n\r\nhello"
+	const other = "HTTP/1.1 200 OK\r\nServer: x\r\nCache-Status: hit\r\ncontent-length:  " +
+		"5\r\n\r\nhello"
 	stream := []byte(goodAnswer + other + goodAnswer)
 	for cut := range stream {
 		var c turn
@@ -249,7 +259,8 @@ func TestFeedVaried(t *testing.T) {
 			t.Fatalf("cut at %d: %d and %d answers, %v", cut, first, second, err)
 		}
 	}
-	for _, bad := range []string{"HTTP/1.1 502 Bad", goodAnswer + "x", goodAnswer[:12] + "1" + goodAnswer[13:]} {
+	for _, bad := range []string{"HTTP/1.1 502 Bad", goodAnswer + "x",
+		goodAnswer[:12] + "1" + goodAnswer[13:]} {
 		if _, err := new(turn).feedVaried([]byte(bad), 5); err == nil {
 			t.Errorf("%q is an answer", bad)
 		}
@@ -265,7 +276,8 @@ func TestDistinct(t *testing.T) {
 		c.renumber()
 		seen[string(c.request)] = true
 	}
-	if want := strings.ReplaceAll(string(l.request("h")), "?00000000", "?00001000"); string(c.request) != want ||
+	if want := strings.ReplaceAll(string(l.request("h")), "?00000000",
+		"?00001000"); string(c.request) != want ||
 		len(seen) != 1000 {
 		t.Errorf("%d requests, %q", len(seen), c.request)
 	}

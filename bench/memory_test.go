@@ -47,7 +47,8 @@ func TestSleepersDue(t *testing.T) {
 }
 
 func sleepersOf(addr string) job {
-	return job{Addr: addr, load: load{Path: "/sleep", Conns: 20}, timing: timing{Settle: time.Millisecond, Spread: 20 * time.Millisecond}, Group: ownGroup}
+	return job{Addr: addr, load: load{Path: "/sleep", Conns: 20},
+		timing: timing{Settle: time.Millisecond, Spread: 20 * time.Millisecond}, Group: ownGroup}
 }
 
 func TestSleepers(t *testing.T) {
@@ -55,7 +56,8 @@ func TestSleepers(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, ok := f["bytesEach"]; !ok || f["resident"] <= 0 || f["cpu"] <= 0 || f["late50"] > f["late99"] || f["late99"] > f["longest"] || f["longest"] <= 0 {
+	if _, ok := f["bytesEach"]; !ok || f["resident"] <= 0 || f["cpu"] <= 0 ||
+		f["late50"] > f["late99"] || f["late99"] > f["longest"] || f["longest"] <= 0 {
 		t.Errorf("%+v", f)
 	}
 }
@@ -67,12 +69,15 @@ func TestSleepersNoticesWhoDoesNotSleep(t *testing.T) {
 		handler http.HandlerFunc
 		want    string
 	}{
-		{"answers at once", func(w http.ResponseWriter, r *http.Request) { w.Write([]byte("0 1")) }, "0 slept at the same time after "},
-		{"other answer", func(w http.ResponseWriter, r *http.Request) { w.Write([]byte(hello)) }, "want how late it is"},
+		{"answers at once", func(w http.ResponseWriter, r *http.Request) { w.Write([]byte("0 1")) },
+			"0 slept at the same time after "},
+		{"other answer", func(w http.ResponseWriter, r *http.Request) { w.Write([]byte(hello)) },
+			"want how late it is"},
 		{"error", http.NotFound, "status 404"},
 	}
 	for _, row := range rows {
-		if _, err := attempt(loadSleepers, sleepersOf(startHandler(t, row.handler))); err == nil || !strings.Contains(err.Error(), row.want) {
+		if _, err := attempt(loadSleepers, sleepersOf(startHandler(t, row.handler))); err == nil ||
+			!strings.Contains(err.Error(), row.want) {
 			t.Errorf("%s: %v, want %q", row.name, err, row.want)
 		}
 	}
@@ -80,7 +85,9 @@ func TestSleepersNoticesWhoDoesNotSleep(t *testing.T) {
 
 // A server that closes idle connections looks frugal, and is noticed.
 func TestIdle(t *testing.T) {
-	answers := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, hello) })
+	answers := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		io.WriteString(w, hello)
+	})
 	f, err := attempt(loadIdle, jobAt(startHandler(t, answers), 60, 1, 0, 0))
 	if _, ok := f["bytesEach"]; !ok || err != nil || f["resident"] <= 0 || f["cpu"] <= 0 {
 		t.Errorf("%+v, %v", f, err)

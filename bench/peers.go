@@ -134,8 +134,8 @@ func (s *server) KeptSeconds() (float64, error) {
 	return d.Seconds(), err
 }
 
-// Mute is the address of an upstream that says nothing, though the kernel makes connections to it; "": the
-// server has none.
+// Mute is the address of an upstream that says nothing, though the kernel makes connections to it;
+// "": the server has none.
 func (s *server) Mute() string {
 	if !s.Hung || s.Peer.Unhung {
 		return ""

@@ -27,7 +27,8 @@ func TestStart(t *testing.T) {
 }
 
 func testEnvironment(t *testing.T) *environment {
-	return &environment{ctx: t.Context(), dir: t.TempDir(), files: map[string]string{}, serverCPU: unpinned}
+	return &environment{ctx: t.Context(), dir: t.TempDir(), files: map[string]string{},
+		serverCPU: unpinned}
 }
 
 // A server runs on the CPU that it is given, with its children.
@@ -60,7 +61,8 @@ func TestStop(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if err := p.stop(); want == "" && p.program.Ends && err != nil || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
+		if err := p.stop(); want == "" && p.program.Ends && err != nil ||
+			want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
 			t.Errorf("%q: %v, want %q", script, err, want)
 		}
 	}

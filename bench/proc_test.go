@@ -18,7 +18,8 @@ func TestLineNumber(t *testing.T) {
 			t.Errorf("%s %d, %v", key, got, err)
 		}
 	}
-	if got, err := lineNumber([]byte("rchar: 9\nread_bytes: 4096\n"), "read_bytes:"); got != 4096 || err != nil {
+	if got, err := lineNumber([]byte("rchar: 9\nread_bytes: 4096\n"), "read_bytes:"); got != 4096 ||
+		err != nil {
 		t.Errorf("without a unit: %d, %v", got, err)
 	}
 	if got, err := lineNumber([]byte(status), "Rss:"); err == nil {
@@ -140,7 +141,8 @@ func TestQuantiles(t *testing.T) {
 	}
 	f := figures{}
 	f.quantiles("x", h)
-	for name, want := range map[string]float64{"x50": 500e3, "x90": 900e3, "x99": 990e3, "x999": 999e3, "longest": 1000e3} {
+	for name, want := range map[string]float64{"x50": 500e3, "x90": 900e3, "x99": 990e3, "x999": 999e3,
+		"longest": 1000e3} {
 		if got := f[name]; got < want || got > want*1.001 {
 			t.Errorf("%s = %v, want %v", name, got, want)
 		}

@@ -20,8 +20,8 @@ func (s *server) Profile() bool {
 // debugSocket is where lwango is asked for them.
 func (s *server) debugSocket() string { return filepath.Join(s.Dir, "debug.sock") }
 
-// profileFor profiles the server's CPU time for so long, and returns a function that waits for the end of
-// that. The profile is one of env's.
+// profileFor profiles the server's CPU time for so long, and returns a function that waits for the
+// end of that. The profile is one of env's.
 func (s *server) profileFor(d time.Duration) (end func()) {
 	if !s.Profile() {
 		return func() {}
@@ -50,8 +50,8 @@ func (s *server) profileFor(d time.Duration) (end func()) {
 	return func() { check(<-ended) }
 }
 
-// writeProfile adds all profiles up in one file, without what the kernel has done: that would hide what the
-// compiler can better.
+// writeProfile adds all profiles up in one file, without what the kernel has done: that would hide
+// what the compiler can better.
 func (env *environment) writeProfile() {
 	if env.profile == "" {
 		return

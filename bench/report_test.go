@@ -17,7 +17,8 @@ import (
 )
 
 func TestNumber(t *testing.T) {
-	for v, want := range map[float64]string{0: "0", 999: "999", 1000: "1,000", 1234567.6: "1,234,568", -4321: "-4,321", -432: "-432"} {
+	for v, want := range map[float64]string{0: "0", 999: "999", 1000: "1,000", 1234567.6: "1,234,568",
+		-4321: "-4,321", -432: "-432"} {
 		if got := number(v, 0); got != want {
 			t.Errorf("number(%v) = %q, want %q", v, got, want)
 		}
@@ -35,14 +36,17 @@ func TestNumber(t *testing.T) {
 // sample has lwango at 6 µs, nginx at 8 and a net/http that failed.
 func sample(t *testing.T) (*environment, record) {
 	t.Helper()
-	s, err := parse(t.Context(), []string{"-works", "hello,idle", "-peers", "lwango-direct,nginx,nethttp"})
+	s, err := parse(t.Context(),
+		[]string{"-works", "hello,idle", "-peers", "lwango-direct,nginx,nethttp"})
 	if err != nil {
 		t.Fatal(err)
 	}
 	all := record{"some CPU; nginx 1.", results{"hello": {}, "idle": {}}}
 	for key, values := range map[[2]string][]float64{
-		{"hello", "lwango-direct"}: {6, 6, 6}, {"hello", "nginx"}: {8, 4, 8}, {"hello", "nethttp"}: {10, 10, 10},
-		{"idle", "lwango-direct"}: {501, 502, 503}, {"idle", "nginx"}: {525, 525, 525}, {"idle", "nethttp"}: {},
+		{"hello", "lwango-direct"}: {6, 6, 6}, {"hello", "nginx"}: {8, 4, 8},
+		{"hello", "nethttp"}:      {10, 10, 10},
+		{"idle", "lwango-direct"}: {501, 502, 503}, {"idle", "nginx"}: {525, 525, 525},
+		{"idle", "nethttp"}: {},
 	} {
 		c := &cell{}
 		for _, v := range values {
@@ -88,7 +92,8 @@ func TestCompare(t *testing.T) {
 		f["cpu"] *= 2
 	}
 	text := env.report(now, later.earlier)
-	for _, want := range []string{"That run: some CPU; nginx 1.\n", "| nginx | 1.00 | 2.00 | 1.00 |", "| nethttp | - |"} {
+	for _, want := range []string{"That run: some CPU; nginx 1.\n", "| nginx | 1.00 | 2.00 | 1.00 |",
+		"| nethttp | - |"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("the report lacks %q:\n%s", want, text)
 		}
@@ -99,13 +104,16 @@ func TestCompare(t *testing.T) {
 			t.Errorf("a file with %q: %v", text, err)
 		}
 	}
-	if _, err := parse(t.Context(), []string{"-compare", kept + "x"}); !errors.As(err, new(usageError)) {
+	if _, err := parse(t.Context(), []string{"-compare", kept + "x"}); !errors.As(err,
+		new(usageError)) {
 		t.Errorf("no file: %v", err)
 	}
 }
 
 func TestParse(t *testing.T) {
-	for _, args := range [][]string{{"-works", "helo"}, {"-peers", "nginx,apache"}, {"-works", "hello", "-peers", "nginx-nopush"}, {"-rounds", "0"}, {"-duration", "1ms"}, {"extra"}, {"-no"}} {
+	for _, args := range [][]string{{"-works", "helo"}, {"-peers", "nginx,apache"},
+		{"-works", "hello", "-peers", "nginx-nopush"}, {"-rounds", "0"}, {"-duration", "1ms"}, {"extra"},
+		{"-no"}} {
 		if _, err := parse(t.Context(), args); !errors.As(err, new(usageError)) {
 			t.Errorf("%q: %v, want a usage error", args, err)
 		}
@@ -147,7 +155,8 @@ func TestVerify(t *testing.T) {
 	for _, row := range rows {
 		for _, w := range []work{works[0], works[1]} {
 			_, err := attempt(job.answerShape, job{load: w.load, Addr: startHandler(t, row.handler)})
-			if row.want == "" && err != nil || row.want != "" && (err == nil || !strings.Contains(err.Error(), row.want)) {
+			if row.want == "" && err != nil ||
+				row.want != "" && (err == nil || !strings.Contains(err.Error(), row.want)) {
 				t.Errorf("%s, %s: %v, want %q", row.name, w.Name, err, row.want)
 			}
 		}
@@ -181,7 +190,9 @@ func TestVerifyEncoded(t *testing.T) {
 			}
 		})
 	}
-	j := job{load: works[slices.IndexFunc(works, func(w work) bool { return w.Name == "gziptext" })].load}
+	j := job{load: works[slices.IndexFunc(works, func(w work) bool {
+		return w.Name == "gziptext"
+	})].load}
 	for _, row := range []struct {
 		name    string
 		handler http.Handler
@@ -203,8 +214,10 @@ func TestVerifyEncoded(t *testing.T) {
 }
 
 func TestUnknownBuild(t *testing.T) {
-	env := &environment{ctx: t.Context(), dir: t.TempDir(), files: map[string]string{}, repo: t.TempDir()}
-	if _, err := attempt(func(program string) bool { env.build(program); return true }, lwangoCommand); err == nil || !strings.Contains(err.Error(), "building ") {
+	env := &environment{ctx: t.Context(), dir: t.TempDir(), files: map[string]string{},
+		repo: t.TempDir()}
+	if _, err := attempt(func(program string) bool { env.build(program); return true },
+		lwangoCommand); err == nil || !strings.Contains(err.Error(), "building ") {
 		t.Errorf("a build in an empty folder: %v", err)
 	}
 }

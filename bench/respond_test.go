@@ -17,7 +17,8 @@ import (
 // fcgiRequest is a request as a server sends it, with a body.
 func fcgiRequest(keep byte, script, body string) []byte {
 	record := func(p []byte, kind byte, content string) []byte {
-		return append(append(p, 1, kind, 0, 1, byte(len(content)>>8), byte(len(content)), 3, 0), content+"pad"...)
+		return append(append(p, 1, kind, 0, 1, byte(len(content)>>8), byte(len(content)), 3, 0),
+			content+"pad"...)
 	}
 	p := record(nil, fcgiBegin, "\x00\x01"+string(keep)+"\x00\x00\x00\x00\x00")
 	p = record(p, 4, "\x0b"+string(byte(len(script)))+"SCRIPT_NAME"+script)
@@ -43,7 +44,8 @@ func TestReadRequest(t *testing.T) {
 	if script, keep, err := readRequest(in); script != "" || keep || err != nil {
 		t.Errorf("%q, kept %v without FCGI_KEEP_CONN, %v", script, keep, err)
 	}
-	if _, _, err := readRequest(bufio.NewReader(strings.NewReader("GET / HTTP/1.1\r\n\r\n"))); err == nil {
+	if _, _, err := readRequest(
+		bufio.NewReader(strings.NewReader("GET / HTTP/1.1\r\n\r\n"))); err == nil {
 		t.Error("HTTP passed for FastCGI")
 	}
 }

@@ -28,7 +28,8 @@ func listen(t *testing.T) net.Listener {
 }
 
 func echoOf(addr string) job {
-	return job{Addr: addr, load: load{Conns: 3, Size: 1 << 10, Depth: 1}, Patience: verifyLimit, timing: timing{Warmup: 10 * time.Millisecond, Duration: 50 * time.Millisecond}, Group: ownGroup}
+	return job{Addr: addr, load: load{Conns: 3, Size: 1 << 10, Depth: 1}, Patience: verifyLimit,
+		timing: timing{Warmup: 10 * time.Millisecond, Duration: 50 * time.Millisecond}, Group: ownGroup}
 }
 
 func TestEchoServers(t *testing.T) {
@@ -116,7 +117,8 @@ func TestEchoNoticesWhatIsWrong(t *testing.T) {
 	}
 	silent := echoOf(badEcho(t, 1, func([]byte) []byte { return nil }))
 	silent.Patience = 100 * time.Millisecond
-	if _, err := attempt(loadLoop, silent); err == nil || !strings.Contains(err.Error(), "nothing came back") {
+	if _, err := attempt(loadLoop, silent); err == nil ||
+		!strings.Contains(err.Error(), "nothing came back") {
 		t.Errorf("silent: %v", err)
 	}
 }
@@ -140,7 +142,8 @@ func TestEchoServesAll(t *testing.T) {
 	}()
 	j := echoOf(ln.Addr().String())
 	j.Patience = 3 * time.Second
-	if _, err := attempt(loadLoop, j); err == nil || !strings.Contains(err.Error(), "connection 2 of 3: nothing came back") {
+	if _, err := attempt(loadLoop, j); err == nil ||
+		!strings.Contains(err.Error(), "connection 2 of 3: nothing came back") {
 		t.Errorf("%v, want a complaint about the second connection", err)
 	}
 }

@@ -45,9 +45,9 @@ type tlsClient struct {
 	size   int    // of an answer
 }
 
-// trust is what makes a connection trust the servers' certificate. Without a cache of sessions every
-// handshake is a full one. Without the hybrid of ML-KEM, which not every OpenSSL has, all servers
-// exchange keys in the same way.
+// trust is what makes a connection trust the servers' certificate. Without a cache of sessions
+// every handshake is a full one. Without the hybrid of ML-KEM, which not every OpenSSL has, all
+// servers exchange keys in the same way.
 func (j job) trust() *tls.Config {
 	roots := x509.NewCertPool()
 	if !roots.AppendCertsFromPEM(must(os.ReadFile(filepath.Join(j.Root, certFile)))) {

@@ -18,7 +18,8 @@ func tlsJob(t *testing.T) job {
 	ln := listen(t)
 	go serveNetHTTP(ln, "nethttp", filepath.Join(dir, "files"), "", "", true)
 	o := chatTestOptions(ln.Addr().String())
-	o.load = load{Path: "/", Collect: tasks.CollectPath, Secure: true, Conns: 4, Size: int64(len(hello)),
+	o.load = load{Path: "/", Collect: tasks.CollectPath, Secure: true, Conns: 4,
+		Size:  int64(len(hello)),
 		Depth: 1, Rate: 200}
 	o.Root, o.Warmup, o.Duration, o.Settle = dir, 0, 100*time.Millisecond, 0
 	return o

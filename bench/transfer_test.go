@@ -44,11 +44,13 @@ func TestTransferNoticesWrongBytes(t *testing.T) {
 		"cut":       func(p []byte) []byte { return p[:len(p)-1] },
 		"one twice": func(p []byte) []byte { copy(p[101:], p[100:]); return p },
 	} {
-		if _, err := attempt(loadTransfer, transferOf(startHandler(t, bulkHandler(change)), false, 100_000)); err == nil {
+		if _, err := attempt(loadTransfer,
+			transferOf(startHandler(t, bulkHandler(change)), false, 100_000)); err == nil {
 			t.Errorf("%s: passed", name)
 		}
 	}
-	if _, err := attempt(loadTransfer, transferOf(startHandler(t, http.NotFoundHandler()), true, 10)); err == nil {
+	if _, err := attempt(loadTransfer,
+		transferOf(startHandler(t, http.NotFoundHandler()), true, 10)); err == nil {
 		t.Error("an upload to nowhere passed")
 	}
 }

@@ -175,7 +175,8 @@ var files = map[string][]byte{"/files/4k.bin": pattern(4 << 10), "/files/1m.bin"
 const frontPath = "/app/front.php"
 
 func frontPage() []byte {
-	return []byte(strings.Repeat("<p>The quick brown fox jumps over the lazy dog, and sleeps.</p>\n", 512))
+	return []byte(strings.Repeat("<p>The quick brown fox jumps over the lazy dog, and sleeps.</p>\n",
+		512))
 }
 
 // textPath is asked for with Accept-Encoding. Servers have it in a folder of its own.

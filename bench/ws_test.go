@@ -31,7 +31,8 @@ func TestParseFrame(t *testing.T) {
 			}
 		}
 		f, used, err := parseFrame([]byte(row.in + "\x81"))
-		if f.Header.OpCode != row.op || string(f.Payload) != row.want || used != len(row.in) || err != nil {
+		if f.Header.OpCode != row.op || string(f.Payload) != row.want || used != len(row.in) ||
+			err != nil {
 			t.Errorf("%s: %+v, %d bytes, %v", row.name, f, used, err)
 		}
 	}

@@ -44,7 +44,8 @@ type eventClient struct {
 	job
 	heads int // answers that have begun
 	heard []int
-	parts []string // by stream: the end of what has come, as far as it may be the beginning of something
+	// by stream: the end of what has come, as far as it may be the beginning of something
+	parts []string
 }
 
 const streamsInRoom = 10

@@ -31,8 +31,8 @@ func told(c net.Conn, r *bufio.Reader) {
 		if err != nil {
 			return
 		}
-		text := fmt.Sprint(req.Method, " ", req.ContentLength, " ", req.TransferEncoding, " ", len(body), " ",
-			strings.Count(string(body), "x"))
+		text := fmt.Sprint(req.Method, " ", req.ContentLength, " ", req.TransferEncoding, " ", len(body),
+			" ", strings.Count(string(body), "x"))
 		fmt.Fprintf(c, "HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%s", len(text), text)
 	}
 }
@@ -45,12 +45,14 @@ func TestFrom(t *testing.T) {
 		var c client.Client
 		for _, n := range []int{0, 1, 5, 16<<10 - 30, 16<<10 - 1, 16 << 10, 16<<10 + 1, 3 << 20} {
 			for how, wrap := range map[string]func(io.Reader) io.Reader{
-				"whole": func(r io.Reader) io.Reader { return r }, "half": iotest.HalfReader, "end": iotest.DataErrReader,
+				"whole": func(r io.Reader) io.Reader { return r }, "half": iotest.HalfReader,
+				"end": iotest.DataErrReader,
 			} {
 				for _, length := range []int64{int64(n), -1} {
 					from := wrap(strings.NewReader(strings.Repeat("x", n)))
-					resp, err := c.Do(th, wait.Patience, &client.Request{Method: "POST", URL: "http://" + addr, From: from,
-						Length: length})
+					resp, err := c.Do(th, wait.Patience,
+						&client.Request{Method: "POST", URL: "http://" + addr, From: from,
+							Length: length})
 					if err != nil {
 						t.Fatal(err)
 					}
@@ -73,11 +75,13 @@ func TestFromLonger(t *testing.T) {
 	addr, _ := script(t, told)
 	onThread(t, func(th *loop.Thread) {
 		from := strings.NewReader("xxyyy")
-		resp, err := client.Do(th, wait.Patience, &client.Request{Method: "PUT", URL: "http://" + addr, From: from, Length: 2})
+		resp, err := client.Do(th, wait.Patience,
+			&client.Request{Method: "PUT", URL: "http://" + addr, From: from, Length: 2})
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got, err := io.ReadAll(resp.Body); string(got) != "PUT 2 [] 2 2" || err != nil || from.Len() != 3 {
+		if got, err := io.ReadAll(resp.Body); string(got) != "PUT 2 [] 2 2" || err != nil ||
+			from.Len() != 3 {
 			t.Errorf("%q, %v, %d bytes left", got, err, from.Len())
 		}
 	})
@@ -97,8 +101,9 @@ func TestFromFails(t *testing.T) {
 			{io.MultiReader(strings.NewReader("xx"), iotest.ErrReader(broken)), -1, broken},
 			{strings.NewReader("xx"), 5, io.ErrUnexpectedEOF},
 		} {
-			_, err := client.Do(th, wait.Patience, &client.Request{Method: "POST", URL: "http://" + addr, From: tt.from,
-				Length: tt.length})
+			_, err := client.Do(th, wait.Patience,
+				&client.Request{Method: "POST", URL: "http://" + addr, From: tt.from,
+					Length: tt.length})
 			if !errors.Is(err, tt.err) || errors.Is(err, client.ErrConnect) {
 				t.Errorf("%v, want %v", err, tt.err)
 			}
@@ -135,8 +140,10 @@ func TestFromNothing(t *testing.T) {
 		})
 		var c client.Client
 		ask := func(times int, length int64) (*client.Response, error) {
-			from := &idleReader{Reader: iotest.OneByteReader(strings.NewReader("xxxxx")), times: times, left: times}
-			return c.Do(th, wait.Patience, &client.Request{Method: "POST", URL: "http://" + addr, From: from, Length: length})
+			from := &idleReader{Reader: iotest.OneByteReader(strings.NewReader("xxxxx")), times: times,
+				left: times}
+			return c.Do(th, wait.Patience,
+				&client.Request{Method: "POST", URL: "http://" + addr, From: from, Length: length})
 		}
 		for length, want := range map[int64]string{5: "POST 5 [] 5 5", -1: "POST -1 [chunked] 5 5"} {
 			resp := must.Get(ask(50, length))(t)
@@ -177,7 +184,8 @@ func TestFromAnswered(t *testing.T) {
 	reads, _ := script(t, func(c net.Conn, r *bufio.Reader) { io.Copy(io.Discard, r) })
 	onThread(t, func(th *loop.Thread) {
 		defer close(asked)
-		resp, err := client.Do(th, wait.Patience, &client.Request{Method: "POST", URL: "http://" + early, From: endless{}})
+		resp, err := client.Do(th, wait.Patience,
+			&client.Request{Method: "POST", URL: "http://" + early, From: endless{}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -214,13 +222,15 @@ func TestFromRedirected(t *testing.T) {
 			}
 		})
 		onThread(t, func(th *loop.Thread) {
-			resp, err := client.Do(th, wait.Patience, &client.Request{Method: "POST", URL: "http://" + addr, Follow: 1,
-				From: strings.NewReader("xx"), Length: 2})
+			resp, err := client.Do(th, wait.Patience,
+				&client.Request{Method: "POST", URL: "http://" + addr, Follow: 1,
+					From: strings.NewReader("xx"), Length: 2})
 			if err != nil {
 				t.Fatal(err)
 			}
 			body, err := io.ReadAll(resp.Body)
-			if got := strings.TrimSpace(fmt.Sprint(resp.Status, " ", string(body))); got != want || err != nil {
+			if got := strings.TrimSpace(fmt.Sprint(resp.Status, " ", string(body))); got != want ||
+				err != nil {
 				t.Errorf("%d: %q, %v, want %q", status, got, err, want)
 			}
 		})
@@ -266,7 +276,8 @@ func TestFromHoldsNoBuffer(t *testing.T) {
 		for range uploads {
 			asked = append(asked, loop.Go(th, func(th *loop.Thread) (string, error) {
 				from := &trickle{strings.NewReader("xx"), th, ready, &waits}
-				resp, err := c.Do(th, wait.Patience, &client.Request{Method: "POST", URL: "http://" + addr, From: from})
+				resp, err := c.Do(th, wait.Patience,
+					&client.Request{Method: "POST", URL: "http://" + addr, From: from})
 				if err != nil {
 					return "", err
 				}

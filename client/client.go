@@ -250,7 +250,8 @@ func (c *Client) ask(t *loop.Thread, r *Request, u *url.URL, method string, body
 		if !reused && !b.x.GotFirstByte() && errors.Is(err, ErrCut) && !refused {
 			b.lease.Broke()
 		}
-		again := refused || reused && errors.Is(err, ErrCut) && !b.x.GotFirstByte() && http1.Idempotent(method)
+		again := refused || reused && errors.Is(err, ErrCut) && !b.x.GotFirstByte() &&
+			http1.Idempotent(method)
 		if !again || sent.read || want == upstream.Fresh {
 			return nil, err
 		}
@@ -312,7 +313,8 @@ func (c *Client) group(t *loop.Thread, u *url.URL, until time.Time) (*upstream.G
 	g, err := c.pool.Group(upstream.Settings{
 		Addresses: []string{u.Scheme + "://" + u.Host}, TLS: upstream.SecurityOf(c.TLS),
 		QueueTimeout: connectFor, ConnectTimeout: connectFor,
-		MaxIdle: maxIdle, IdleTimeout: idleFor, KeepaliveTime: maxAge, Newest: true, HTTP2: c.HTTP2, HTTP1: true,
+		MaxIdle: maxIdle, IdleTimeout: idleFor, KeepaliveTime: maxAge, Newest: true, HTTP2: c.HTTP2,
+		HTTP1: true,
 	})
 	if err == nil {
 		c.origins[at] = g

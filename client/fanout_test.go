@@ -37,7 +37,8 @@ func TestReset(t *testing.T) {
 		err  error
 	}{
 		{"at once", func(c net.Conn, r *bufio.Reader) {}, client.ErrCut},
-		{"after the request's head", func(c net.Conn, r *bufio.Reader) { http.ReadRequest(r) }, client.ErrCut},
+		{"after the request's head", func(c net.Conn, r *bufio.Reader) { http.ReadRequest(r) },
+			client.ErrCut},
 		{"within the request's body", func(c net.Conn, r *bufio.Reader) {
 			if in, err := http.ReadRequest(r); err == nil {
 				io.CopyN(io.Discard, in.Body, 100_000)
@@ -160,26 +161,27 @@ func TestFanOut(t *testing.T) {
 			fmt.Fprintf(c, "HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%s", len(text), text)
 		}
 	})
-	s := server.Start(t, modes.Direct, conn.Config{Handler: func(req *conn.Request, resp *conn.Response) int {
-		var asked []*loop.Promise[string]
-		for i := range calls {
-			asked = append(asked, loop.Go(req.Thread, func(t *loop.Thread) (string, error) {
-				answer, err := client.Get(t, wait.Patience, fmt.Sprintf("http://%s/?n=%d", addr, i))
-				if err != nil {
-					return "", err
-				}
-				text, err := io.ReadAll(answer.Body)
-				return string(text), err
-			}))
-		}
-		texts, errs := loop.AwaitAll(req.Thread, wait.Patience, asked...)
-		for i, text := range texts {
-			if text != fmt.Sprint(i) {
-				t.Errorf("%d: %s", i, text)
+	s := server.Start(t, modes.Direct,
+		conn.Config{Handler: func(req *conn.Request, resp *conn.Response) int {
+			var asked []*loop.Promise[string]
+			for i := range calls {
+				asked = append(asked, loop.Go(req.Thread, func(t *loop.Thread) (string, error) {
+					answer, err := client.Get(t, wait.Patience, fmt.Sprintf("http://%s/?n=%d", addr, i))
+					if err != nil {
+						return "", err
+					}
+					text, err := io.ReadAll(answer.Body)
+					return string(text), err
+				}))
 			}
-		}
-		return resp.Text(200, fmt.Sprint(len(texts), " ", errors.Join(errs...)))
-	}})
+			texts, errs := loop.AwaitAll(req.Thread, wait.Patience, asked...)
+			for i, text := range texts {
+				if text != fmt.Sprint(i) {
+					t.Errorf("%d: %s", i, text)
+				}
+			}
+			return resp.Text(200, fmt.Sprint(len(texts), " ", errors.Join(errs...)))
+		}})
 	for range 3 {
 		if a := s.Request("GET /", nil, ""); a.Text != "100 <nil>" {
 			t.Error(a.Status, a.Text)
@@ -240,15 +242,16 @@ func TestFanOutFaults(t *testing.T) {
 		return texts, failed, late
 	}
 	left := make(chan int, 1)
-	s := server.Start(t, modes.Direct, conn.Config{Handler: func(req *conn.Request, resp *conn.Response) int {
-		if req.Path() == "/leave" {
-			_, _, late := fan(req, time.Hour)
-			left <- late
-			return 200
-		}
-		texts, failed, late := fan(req, 500*time.Millisecond)
-		return resp.Text(200, fmt.Sprint(len(texts), texts[3], texts[99], " ", failed, " ", late))
-	}})
+	s := server.Start(t, modes.Direct,
+		conn.Config{Handler: func(req *conn.Request, resp *conn.Response) int {
+			if req.Path() == "/leave" {
+				_, _, late := fan(req, time.Hour)
+				left <- late
+				return 200
+			}
+			texts, failed, late := fan(req, 500*time.Millisecond)
+			return resp.Text(200, fmt.Sprint(len(texts), texts[3], texts[99], " ", failed, " ", late))
+		}})
 	if a := s.Request("GET /", nil, ""); a.Text != "100hellohello 50 25" {
 		t.Error(a.Status, a.Text)
 	}
@@ -293,21 +296,22 @@ func TestKilled(t *testing.T) {
 		}
 		io.Copy(io.Discard, r)
 	})
-	s := server.Start(t, modes.Direct, conn.Config{Handler: func(req *conn.Request, resp *conn.Response) int {
-		ask := client.Request{URL: "http://" + addr + req.Path()}
-		switch req.Path() {
-		case "/from":
-			ask.Method, ask.From = "POST", req.Body()
-		case "/deaf":
-			ask.Method, ask.Body = "POST", make([]byte, 64<<20)
-		}
-		answer, err := client.Do(req.Thread, time.Hour, &ask)
-		if err == nil {
-			_, err = io.ReadAll(answer.Body)
-		}
-		t.Error("the handler goes on:", err)
-		return 502
-	}})
+	s := server.Start(t, modes.Direct,
+		conn.Config{Handler: func(req *conn.Request, resp *conn.Response) int {
+			ask := client.Request{URL: "http://" + addr + req.Path()}
+			switch req.Path() {
+			case "/from":
+				ask.Method, ask.From = "POST", req.Body()
+			case "/deaf":
+				ask.Method, ask.Body = "POST", make([]byte, 64<<20)
+			}
+			answer, err := client.Do(req.Thread, time.Hour, &ask)
+			if err == nil {
+				_, err = io.ReadAll(answer.Body)
+			}
+			t.Error("the handler goes on:", err)
+			return 502
+		}})
 	for _, path := range []string{"/head", "/body", "/from", "/deaf"} {
 		c := s.Dial()
 		c.Send("POST " + path + " HTTP/1.1\r\nHost: a\r\nContent-Length: 9\r\n\r\n1234")

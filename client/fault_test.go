@@ -32,7 +32,8 @@ func TestFaults(t *testing.T) {
 		{"none", "HTTP/1.1 204 No\r\n\r\n", "204 ", nil},
 		{"interim", "HTTP/1.1 103 E\r\n\r\n" + head + "Content-Length: 0\r\n\r\n", "200 ", nil},
 		{"nothing", "", "", client.ErrCut},
-		{"two lengths", head + "Content-Length: 5\r\nContent-Length: 6\r\n\r\nhello!", "", client.ErrProtocol},
+		{"two lengths", head + "Content-Length: 5\r\nContent-Length: 6\r\n\r\nhello!", "",
+			client.ErrProtocol},
 		{"length and chunks", head + "Content-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
 			"", client.ErrProtocol},
 		{"no HTTP", "SSH-2.0-OpenSSH_9.2\r\n", "", client.ErrProtocol},
@@ -44,7 +45,8 @@ func TestFaults(t *testing.T) {
 		{"chunk's size", chunks + "2\r\nhe\r\nx\r\nllo\r\n0\r\n\r\n", "200 he", client.ErrProtocol},
 		{"chunk's end", chunks + "2\r\nhello", "200 he", client.ErrProtocol},
 		{"endless body", head + "\r\n" + strings.Repeat("x", 1<<20), "", client.ErrTooLarge},
-		{"long chunk", chunks + "7fffffffffffffff\r\n" + strings.Repeat("x", 1<<20), "", client.ErrTooLarge},
+		{"long chunk", chunks + "7fffffffffffffff\r\n" + strings.Repeat("x", 1<<20), "",
+			client.ErrTooLarge},
 		{"long body", head + "Content-Length: 9999999\r\n\r\n", "", client.ErrTooLarge},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -99,7 +101,8 @@ func TestCut(t *testing.T) {
 // TestStall: a server that says nothing more ends the request when its time is over, wherever that
 // is. Nothing stays open.
 func TestStall(t *testing.T) {
-	for _, raw := range []string{"", "HTTP/1.1 200", "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhel"} {
+	for _, raw := range []string{"", "HTTP/1.1 200",
+		"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhel"} {
 		addr, open := script(t, func(c net.Conn, r *bufio.Reader) {
 			io.WriteString(c, raw)
 			io.Copy(io.Discard, r)

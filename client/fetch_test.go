@@ -42,7 +42,8 @@ func TestRequests(t *testing.T) {
 			return
 		}
 		body, _ := io.ReadAll(r.Body)
-		fmt.Fprintf(w, "%s %s %d %.5s %s", r.Method, r.RequestURI, len(body), body, r.Header.Get("Authorization"))
+		fmt.Fprintf(w, "%s %s %d %.5s %s", r.Method, r.RequestURI, len(body), body,
+			r.Header.Get("Authorization"))
 	}))
 	defer o.Close()
 	at = o.URL
@@ -61,7 +62,8 @@ func TestRequests(t *testing.T) {
 			{client.Request{URL: "/to/x"}, "303 "},
 			{client.Request{URL: "/to/x", Follow: 1}, "200 GET /x 0  "},
 			{client.Request{URL: "/to/to/x", Follow: 1}, "303 "},
-			{client.Request{URL: "/to/to/x", Follow: 2, Method: "POST", Body: []byte("b")}, "200 GET /x 0  "},
+			{client.Request{URL: "/to/to/x", Follow: 2, Method: "POST", Body: []byte("b")},
+				"200 GET /x 0  "},
 			{client.Request{URL: "/elsewhere", Follow: 1, Method: "PUT", Body: []byte("b"),
 				Header: with("Authorization", "b")}, "200 PUT / 1 b "},
 			{client.Request{Header: with("A", "b\r\nc: d")},
@@ -240,18 +242,19 @@ func TestPasses(t *testing.T) {
 		io.WriteString(w, text[:n])
 	}))
 	defer o.Close()
-	s := server.Start(t, modes.Several, conn.Config{Handler: func(req *conn.Request, w *conn.Response) int {
-		resp, err := client.Get(req.Thread, wait.Patience, o.URL+req.Target())
-		if err != nil {
-			t.Error(err)
-			return 502
-		}
-		w.Header().Set("Content-Type", resp.Header.Get("Content-Type"))
-		if _, err := io.Copy(w, resp.Body); err != nil {
-			t.Error(err)
-		}
-		return resp.Status
-	}})
+	s := server.Start(t, modes.Several,
+		conn.Config{Handler: func(req *conn.Request, w *conn.Response) int {
+			resp, err := client.Get(req.Thread, wait.Patience, o.URL+req.Target())
+			if err != nil {
+				t.Error(err)
+				return 502
+			}
+			w.Header().Set("Content-Type", resp.Header.Get("Content-Type"))
+			if _, err := io.Copy(w, resp.Body); err != nil {
+				t.Error(err)
+			}
+			return resp.Status
+		}})
 	var all sync.WaitGroup
 	for k := range 6 {
 		all.Go(func() {
@@ -274,8 +277,8 @@ func TestPasses(t *testing.T) {
 	http.DefaultClient.CloseIdleConnections()
 }
 
-// TestGetAllocs: a small answer on an idle connection costs the URL's parts, the request, the answer
-// with its text and its list of fields, and here the URL itself.
+// TestGetAllocs: a small answer on an idle connection costs the URL's parts, the request, the
+// answer with its text and its list of fields, and here the URL itself.
 func TestGetAllocs(t *testing.T) {
 	ci.Without(t, race.Enabled, "sync.Pool drops things at random under the race detector")
 	if r := testing.Benchmark(BenchmarkGet); r.AllocsPerOp() > 6 {

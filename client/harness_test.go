@@ -33,7 +33,8 @@ func onThread(t testing.TB, f func(th *loop.Thread)) {
 }
 
 // script starts a server whose connections each run f.
-func script(t testing.TB, f func(c net.Conn, r *bufio.Reader)) (address string, open *atomic.Int32) {
+func script(t testing.TB,
+	f func(c net.Conn, r *bufio.Reader)) (address string, open *atomic.Int32) {
 	t.Helper()
 	ln := must.Listen(t)
 	open = new(atomic.Int32)

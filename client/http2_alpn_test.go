@@ -20,8 +20,8 @@ import (
 	"github.com/lwango/lwango/loop"
 )
 
-// TestHTTP2Either: over TLS a server that does not choose HTTP/2 is asked by HTTP/1.1, on connections
-// that are kept, and by HTTP/2 once it does.
+// TestHTTP2Either: over TLS a server that does not choose HTTP/2 is asked by HTTP/1.1, on
+// connections that are kept, and by HTTP/2 once it does.
 func TestHTTP2Either(t *testing.T) {
 	const many = 10
 	var accepted atomic.Int32
@@ -53,7 +53,8 @@ func TestHTTP2Either(t *testing.T) {
 		return o
 	}
 	o := serve("", false)
-	c := &client.Client{HTTP2: true, TLS: o.Client().Transport.(*http.Transport).TLSClientConfig.Clone()}
+	c := &client.Client{HTTP2: true,
+		TLS: o.Client().Transport.(*http.Transport).TLSClientConfig.Clone()}
 	c.TLS.NextProtos = nil
 	ls := loops.Start(t, modes.Direct, nil, nil)
 	defer ls.Stop(0)

@@ -22,7 +22,8 @@ import (
 )
 
 // origin2 is a server of HTTP/2, with or without TLS, that counts connections.
-func origin2(t *testing.T, secure bool, h http.HandlerFunc) (url string, accepted *atomic.Int32, c *client.Client) {
+func origin2(t *testing.T, secure bool,
+	h http.HandlerFunc) (url string, accepted *atomic.Int32, c *client.Client) {
 	t.Helper()
 	accepted = new(atomic.Int32)
 	o := httptest.NewUnstartedServer(h)
@@ -50,7 +51,8 @@ func TestHTTP2(t *testing.T) {
 	for _, secure := range []bool{false, true} {
 		url, accepted, c := origin2(t, secure, func(w http.ResponseWriter, r *http.Request) {
 			body, err := io.ReadAll(r.Body)
-			fmt.Fprint(w, r.Proto, " ", r.Method, " ", r.RequestURI, " ", r.ContentLength, " ", len(body), " ", err)
+			fmt.Fprint(w, r.Proto, " ", r.Method, " ", r.RequestURI, " ", r.ContentLength, " ", len(body),
+				" ", err)
 		})
 		large := strings.Repeat("x", 3<<20)
 		ls := loops.Start(t, modes.Direct, nil, nil)
@@ -63,11 +65,15 @@ func TestHTTP2(t *testing.T) {
 			}{
 				{client.Request{URL: "/a b?c"}, "HTTP/2.0 GET /a%20b?c 0 0 <nil>"},
 				{client.Request{Method: "HEAD"}, ""},
-				{client.Request{Method: "POST", URL: "/", Body: []byte(large)}, fmt.Sprint("HTTP/2.0 POST / ", len(large), " ", len(large), " <nil>")},
-				{client.Request{Method: "POST", URL: "/", From: strings.NewReader(large)}, fmt.Sprint("HTTP/2.0 POST / -1 ", len(large), " <nil>")},
-				{client.Request{Method: "PUT", URL: "/", From: strings.NewReader(large), Length: int64(len(large))},
+				{client.Request{Method: "POST", URL: "/", Body: []byte(large)},
+					fmt.Sprint("HTTP/2.0 POST / ", len(large), " ", len(large), " <nil>")},
+				{client.Request{Method: "POST", URL: "/", From: strings.NewReader(large)},
+					fmt.Sprint("HTTP/2.0 POST / -1 ", len(large), " <nil>")},
+				{client.Request{Method: "PUT", URL: "/", From: strings.NewReader(large),
+					Length: int64(len(large))},
 					fmt.Sprint("HTTP/2.0 PUT / ", len(large), " ", len(large), " <nil>")},
-				{client.Request{Method: "POST", URL: "/", From: strings.NewReader("")}, "HTTP/2.0 POST / -1 0 <nil>"},
+				{client.Request{Method: "POST", URL: "/", From: strings.NewReader("")},
+					"HTTP/2.0 POST / -1 0 <nil>"},
 			} {
 				r := tt.r
 				r.URL = url + r.URL
@@ -76,7 +82,8 @@ func TestHTTP2(t *testing.T) {
 					t.Error(err)
 					continue
 				}
-				if body, err := io.ReadAll(resp.Body); err != nil || string(body) != tt.want || resp.Status != 200 {
+				if body, err := io.ReadAll(resp.Body); err != nil || string(body) != tt.want ||
+					resp.Status != 200 {
 					t.Errorf("%d %q %v, want %q", resp.Status, body, err, tt.want)
 				}
 			}
@@ -88,8 +95,8 @@ func TestHTTP2(t *testing.T) {
 	}
 }
 
-// TestHTTP2Together: threads of a loop share a connection; one that does not read its answer, or closes
-// it, holds up no other.
+// TestHTTP2Together: threads of a loop share a connection; one that does not read its answer, or
+// closes it, holds up no other.
 func TestHTTP2Together(t *testing.T) {
 	const many = 40
 	var there sync.WaitGroup
@@ -157,7 +164,8 @@ func TestHTTP2Refused(t *testing.T) {
 					switch {
 					case h.Type != http2.Headers:
 					case seen.Add(1) == 2:
-						_, _ = c.Write(append(http2.AppendHeader(nil, http2.Headers, http2.EndHeaders|http2.EndStream, h.Stream, 1), 0x88))
+						_, _ = c.Write(append(http2.AppendHeader(nil, http2.Headers, http2.EndHeaders|http2.EndStream,
+							h.Stream, 1), 0x88))
 					default:
 						_, _ = c.Write(http2.AppendGoAway(nil, h.Stream-1, http2.NoError, ""))
 					}
@@ -176,7 +184,8 @@ func TestHTTP2Refused(t *testing.T) {
 			t.Error(resp, err)
 		}
 		seen.Store(10)
-		if _, err := (&client.Client{HTTP2: true}).Do(th, wait.Patience, &r); !errors.Is(err, client.ErrCut) || seen.Load() != 12 {
+		if _, err := (&client.Client{HTTP2: true}).Do(th, wait.Patience, &r); !errors.Is(err,
+			client.ErrCut) || seen.Load() != 12 {
 			t.Error(err, seen.Load())
 		}
 	})

@@ -21,7 +21,8 @@ func TestLoginOfAConnection(t *testing.T) {
 	}{
 		"used":  {credentials: "NTLM TlRMTVNTUAAD"},
 		"asked": {challenge: "WWW-Authenticate: Negotiate\r\n"},
-		"other": {credentials: "Basic YTpi", challenge: "WWW-Authenticate: Basic realm=\"a\"\r\n", reused: true},
+		"other": {credentials: "Basic YTpi", challenge: "WWW-Authenticate: Basic realm=\"a\"\r\n",
+			reused: true},
 	} {
 		var accepted atomic.Int32
 		address, open := script(t, func(nc net.Conn, r *bufio.Reader) {

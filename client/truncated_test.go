@@ -17,12 +17,13 @@ import (
 	"github.com/lwango/lwango/loop"
 )
 
-// TestEnds: the end of a connection is the end of an answer only where nothing else says it; and over TLS
-// it is none without close_notify, which anybody on the way could have brought about (RFC 9112 section
-// 9.8).
+// TestEnds: the end of a connection is the end of an answer only where nothing else says it; and
+// over TLS it is none without close_notify, which anybody on the way could have brought about (RFC
+// 9112 section 9.8).
 func TestEnds(t *testing.T) {
 	ca := certs.New(t)
-	config := &tls.Config{Certificates: []tls.Certificate{ca.Issue(time.Hour, "127.0.0.1")}, NextProtos: []string{"h2", "http/1.1"}}
+	config := &tls.Config{Certificates: []tls.Certificate{ca.Issue(time.Hour, "127.0.0.1")},
+		NextProtos: []string{"h2", "http/1.1"}}
 	one := func(c net.Conn, r *bufio.Reader) {
 		if _, err := http.ReadRequest(r); err == nil {
 			_, _ = io.WriteString(c, "HTTP/1.0 200 OK\r\n\r\nhello")

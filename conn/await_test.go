@@ -73,7 +73,8 @@ func TestRequestIsLeftToItsFunction(t *testing.T) {
 		status  int  // 0: no answer
 		ends    bool // the connection
 	}{
-		"handler": {func(t *testing.T, req *conn.Request, _ *conn.Response, f func(context.Context) error) {
+		"handler": {func(t *testing.T, req *conn.Request, _ *conn.Response,
+			f func(context.Context) error) {
 			_ = early(t, req.Thread, f)
 		}, 200, false},
 		"child": {func(t *testing.T, req *conn.Request, _ *conn.Response, f func(context.Context) error) {
@@ -90,7 +91,8 @@ func TestRequestIsLeftToItsFunction(t *testing.T) {
 			f func(context.Context) error) {
 			loop.Call(req.Thread, func() (int, error) { return 0, f(context.Background()) })
 		}, 200, false},
-		"deferred call": {func(t *testing.T, req *conn.Request, _ *conn.Response, f func(context.Context) error) {
+		"deferred call": {func(t *testing.T, req *conn.Request, _ *conn.Response,
+			f func(context.Context) error) {
 			req.Defer(func() { _ = early(t, req.Thread, f) })
 		}, 200, false},
 		"child of a deferred call": {func(t *testing.T, req *conn.Request, _ *conn.Response,
@@ -101,7 +103,8 @@ func TestRequestIsLeftToItsFunction(t *testing.T) {
 			_ = early(t, req.Thread, f)
 			panic("on purpose")
 		}, 500, true},
-		"goexit": {func(t *testing.T, req *conn.Request, _ *conn.Response, f func(context.Context) error) {
+		"goexit": {func(t *testing.T, req *conn.Request, _ *conn.Response,
+			f func(context.Context) error) {
 			_ = early(t, req.Thread, f)
 			runtime.Goexit()
 		}, 0, true},
@@ -110,7 +113,8 @@ func TestRequestIsLeftToItsFunction(t *testing.T) {
 			_ = early(t, req.Thread, f)
 			resp.SetBodyReader(readerFunc(func([]byte) (int, error) { panic("on purpose") }), 10)
 		}, 0, true},
-		"streamed": {func(t *testing.T, req *conn.Request, resp *conn.Response, f func(context.Context) error) {
+		"streamed": {func(t *testing.T, req *conn.Request, resp *conn.Response,
+			f func(context.Context) error) {
 			resp.WriteString("early")
 			_ = resp.Flush()
 			_ = early(t, req.Thread, f)
@@ -193,7 +197,8 @@ func TestRequestIsLeftToItsFunction(t *testing.T) {
 
 // An Await that has ended in time costs the connection nothing: the exchange is the same, a body
 // that nobody has read is dropped, and the connection goes on.
-func TestAwaitInTimeKeepsTheExchange(t *testing.T) { // alone: other tests' exchanges rest in the same ring
+// alone: other tests' exchanges rest in the same ring
+func TestAwaitInTimeKeepsTheExchange(t *testing.T) {
 	run(t, func(t *testing.T, m mode) {
 		seen := make(map[*conn.Request]bool)
 		s := start(t, m, conn.Config{Handler: func(req *conn.Request, resp *conn.Response) int {

@@ -33,7 +33,10 @@ func TestChunksAreReadAtLength(t *testing.T) {
 	arrived := make(chan struct{})
 	var reads atomic.Int64
 	s := start(t, plain, conn.Config{Handler: func(req *conn.Request, _ *conn.Response) int {
-		if _, err := conn.Await(req, wait.Patience, func(context.Context) (int, error) { <-arrived; return 0, nil }); err != nil {
+		if _, err := conn.Await(req, wait.Patience, func(context.Context) (int, error) {
+			<-arrived
+			return 0, nil
+		}); err != nil {
 			t.Error(err)
 		}
 		buf, all := make([]byte, 32<<10), 0
@@ -72,7 +75,8 @@ func TestChunksEndWhereTheyEnd(t *testing.T) {
 			"/read": func(req *conn.Request, resp *conn.Response) int {
 				buf := make([]byte, reads.Load())
 				var got strings.Builder
-				if _, err := io.CopyBuffer(struct{ io.Writer }{&got}, struct{ io.Reader }{req.Body()}, buf); err != nil {
+				if _, err := io.CopyBuffer(struct{ io.Writer }{&got}, struct{ io.Reader }{req.Body()},
+					buf); err != nil {
 					t.Error(err)
 				}
 				if got.String() != text {

@@ -33,11 +33,14 @@ func TestBodyReadBefore(t *testing.T) {
 			}
 			return nil
 		},
-		"Form":          func(req *conn.Request) error { _, err := req.Form(); return err },
-		"MultipartForm": func(req *conn.Request) error { _, err := req.MultipartForm(1 << 10); return err },
-		"BindForm":      func(req *conn.Request) error { return req.BindForm(&v) },
-		"BindJSON":      func(req *conn.Request) error { return req.BindJSON(&v) },
-		"Body":          func(req *conn.Request) error { _, err := io.ReadAll(req.Body()); return err },
+		"Form": func(req *conn.Request) error { _, err := req.Form(); return err },
+		"MultipartForm": func(req *conn.Request) error {
+			_, err := req.MultipartForm(1 << 10)
+			return err
+		},
+		"BindForm": func(req *conn.Request) error { return req.BindForm(&v) },
+		"BindJSON": func(req *conn.Request) error { return req.BindJSON(&v) },
+		"Body":     func(req *conn.Request) error { _, err := io.ReadAll(req.Body()); return err },
 	}
 	for _, row := range []struct{ kind, body, first, second string }{
 		{parts, "--x\r\n\r\na\r\n--x--", "Parts", "Parts"},
@@ -65,7 +68,8 @@ func TestBodyReadBefore(t *testing.T) {
 			c := s.Dial()
 			for _, raw := range []string{withBody(row.kind, row.body), inChunks(row.kind, row.body)} {
 				a := c.Do("POST", raw)
-				if a.StatusCode != 500 || !strings.Contains(s.Log.String(), "has read the request body before") {
+				if a.StatusCode != 500 ||
+					!strings.Contains(s.Log.String(), "has read the request body before") {
 					t.Errorf("%s %q\n%s", a.Status, a.Text, s.Log)
 				}
 			}

@@ -19,8 +19,8 @@ import (
 // silence is less than body_timeout, and two of them are more.
 const silence = 20 * time.Second
 
-// listening is a handler that reads the request's body and says a byte for each tick. It tells of the
-// error of its reading.
+// listening is a handler that reads the request's body and says a byte for each tick. It tells of
+// the error of its reading.
 func listening(mount mount, ticks <-chan bool, failed chan<- error) conn.Handler {
 	return mount(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		rc := http.NewResponseController(w)
@@ -43,8 +43,8 @@ func listening(mount mount, ticks <-chan bool, failed chan<- error) conn.Handler
 	}))
 }
 
-// TestSilentListener: a client that says nothing more while it takes what it is told is not silent. When
-// nobody says anything, body_timeout ends the request, and the log says so.
+// TestSilentListener: a client that says nothing more while it takes what it is told is not silent.
+// When nobody says anything, body_timeout ends the request, and the log says so.
 func TestSilentListener(t *testing.T) {
 	t.Parallel()
 	run(t, func(t *testing.T, m mode) {
@@ -68,7 +68,8 @@ func TestSilentListener(t *testing.T) {
 		if err := <-failed; !errors.Is(err, conn.ErrBodyTimeout) {
 			t.Error(err)
 		}
-		if log := s.Log.String(); !strings.Contains(log, "key=body_timeout limit=30s") || !strings.Contains(log, "target=/talk") {
+		if log := s.Log.String(); !strings.Contains(log, "key=body_timeout limit=30s") ||
+			!strings.Contains(log, "target=/talk") {
 			t.Error(log)
 		}
 	})
@@ -134,19 +135,20 @@ func TestSlowInLog(t *testing.T) {
 	t.Parallel()
 	run(t, func(t *testing.T, m mode) {
 		entered := make(chan bool, 1)
-		s := start(t, m, conn.Config{Limits: conn.Limits{WriteTimeout: time.Hour, MinRate: -1}, Handler: byPath(map[string]conn.Handler{
-			"/read": func(req *conn.Request, w *conn.Response) int {
-				entered <- true
-				if _, err := io.Copy(io.Discard, req.Body()); err != nil {
-					return w.Error(400, err)
-				}
-				return 200
-			},
-			"/write": func(_ *conn.Request, w *conn.Response) int {
-				w.SetBodyReader(readerFunc(func(p []byte) (int, error) { return len(p), nil }), 1<<40)
-				return 200
-			},
-		})})
+		s := start(t, m, conn.Config{Limits: conn.Limits{WriteTimeout: time.Hour, MinRate: -1},
+			Handler: byPath(map[string]conn.Handler{
+				"/read": func(req *conn.Request, w *conn.Response) int {
+					entered <- true
+					if _, err := io.Copy(io.Discard, req.Body()); err != nil {
+						return w.Error(400, err)
+					}
+					return 200
+				},
+				"/write": func(_ *conn.Request, w *conn.Response) int {
+					w.SetBodyReader(readerFunc(func(p []byte) (int, error) { return len(p), nil }), 1<<40)
+					return 200
+				},
+			})})
 		c := s.Dial()
 		send(t, c, "POST /read HTTP/1.1\r\nHost: a\r\nContent-Length: 10\r\n\r\n")
 		<-entered
@@ -163,7 +165,8 @@ func TestSlowInLog(t *testing.T) {
 			return strings.Contains(s.Log.String(), "target=/write")
 		})
 		log := s.Log.String()
-		if !strings.Contains(log, "key=body_timeout limit=30s") || !strings.Contains(log, "target=/read") ||
+		if !strings.Contains(log, "key=body_timeout limit=30s") ||
+			!strings.Contains(log, "target=/read") ||
 			!strings.Contains(log, "key=write_timeout limit=1h0m0s") {
 			t.Error(log)
 		}

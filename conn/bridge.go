@@ -17,9 +17,9 @@ import (
 // loop, where it may block. A connection may have one of these goroutines. Those of HTTP/2 may have
 // MaxConnections more together, and one client address as many as are free, half of these if it is
 // alone; a request beyond that gets 503. The thread stays with the request until the handler
-// returns, and carries body and answer between client and handler, up to 32 KiB at a time, or 64 KiB
-// once one side has filled that, so that neither side gets ahead of the other. In bulk, without TLS and
-// encoders, the handler's goroutine moves the bytes itself.
+// returns, and carries body and answer between client and handler, up to 32 KiB at a time, or 64
+// KiB once one side has filled that, so that neither side gets ahead of the other. In bulk, without
+// TLS and encoders, the handler's goroutine moves the bytes itself.
 //
 // The http.Request is a complete copy; only the http.Server in its context is a stand-in. Its URL
 // is the target as it was sent, not cleaned, and with the route's prefix: http.StripPrefix and
@@ -31,8 +31,9 @@ import (
 // The ResponseWriter has all methods that http.ResponseController can call, and is an
 // http.CloseNotifier. EnableFullDuplex has no effect, since both directions always work. A deadline
 // replaces the configuration's limits for the request. A body of up to 32 KiB gets a
-// Content-Length; of up to 8 KiB, if a client of HTTP/2 takes less than 16 KiB at present. CR, LF and
-// other controls in a header value become spaces, and a field whose name is no token is left out.
+// Content-Length; of up to 8 KiB, if a client of HTTP/2 takes less than 16 KiB at present. CR, LF
+// and other controls in a header value become spaces, and a field whose name is no token is left
+// out.
 //
 // A panic is answered with 500, or cuts the connection if the head is out; http.ErrAbortHandler
 // cuts it in any case.
@@ -53,7 +54,8 @@ func HTTP(h http.Handler) Handler {
 			resp.Header().Set("Retry-After", "1")
 			return http.StatusServiceUnavailable
 		}
-		w := &httpWriter{answerWriter{to: c, req: std, log: req.x.set.Logger, server: req.x.c.port.server, declared: -1}}
+		w := &httpWriter{answerWriter{to: c, req: std, log: req.x.set.Logger, server: req.x.c.port.server,
+			declared: -1}}
 		hijacks := req.hijacks()
 		req.Thread.Loop().StartGoroutine(func() { c.run(h, w, hijacks) })
 		return c.serve(req, resp)
@@ -79,7 +81,8 @@ func HTTPOnLoop(h http.Handler) Handler {
 			return http.StatusBadRequest
 		}
 		b.body.req = std
-		b.answerWriter = answerWriter{to: resp, req: std, log: req.x.set.Logger, server: req.x.c.port.server, declared: -1}
+		b.answerWriter = answerWriter{to: resp, req: std, log: req.x.set.Logger,
+			server: req.x.c.port.server, declared: -1}
 		defer b.end(req.x)
 		h.ServeHTTP(b.seen(req.hijacks()), std)
 		b.finish()

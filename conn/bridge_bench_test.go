@@ -57,7 +57,8 @@ func benchServe(kind string) {
 			panic(err)
 		}
 		fmt.Println(loop.LocalAddr(fd))
-		if _, err := conn.NewServer(conn.Config{Handler: handlers[kind], Limits: conn.Limits{MaxBodySize: -1}}).Serve(l, conn.Listener{FD: fd}); err != nil {
+		if _, err := conn.NewServer(conn.Config{Handler: handlers[kind],
+			Limits: conn.Limits{MaxBodySize: -1}}).Serve(l, conn.Listener{FD: fd}); err != nil {
 			panic(err)
 		}
 		go l.Run()
@@ -86,7 +87,8 @@ func BenchmarkBridge(b *testing.B) {
 						return
 					}
 					defer c.Close()
-					raw := []byte("GET /hello HTTP/1.1\r\nHost: localhost\r\nUser-Agent: bench\r\nAccept: */*\r\n\r\n")
+					raw := []byte(
+						"GET /hello HTTP/1.1\r\nHost: localhost\r\nUser-Agent: bench\r\nAccept: */*\r\n\r\n")
 					buf := make([]byte, 4<<10)
 					for n := i; n < b.N; n += clients {
 						if _, err := c.Write(raw); err != nil {

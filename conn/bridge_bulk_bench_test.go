@@ -15,7 +15,8 @@ import (
 	"github.com/lwango/lwango/internal/test/must"
 )
 
-// bulkHandler sends or takes as many bytes as the path says, in pieces of the size that io.Copy has.
+// bulkHandler sends or takes as many bytes as the path says, in pieces of the size that io.Copy
+// has.
 var bulkHandler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 	buf := make([]byte, 32<<10)
 	if r.Method == "POST" {

@@ -21,7 +21,8 @@ func TestBridgeTrailerNames(t *testing.T) {
 		s := start(t, m, conn.Config{Handler: mount(http.HandlerFunc(func(w http.ResponseWriter,
 			r *http.Request) {
 			io.WriteString(w, "x")
-			w.Header()[http.TrailerPrefix+"A: b\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nevil"] = []string{"v"}
+			w.Header()[http.TrailerPrefix+
+				"A: b\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nevil"] = []string{"v"}
 			w.Header()[http.TrailerPrefix+"A b"] = []string{"evil"}
 			w.Header()[http.TrailerPrefix] = []string{"evil"}
 			w.Header().Set(http.TrailerPrefix+"Good", "v")

@@ -22,7 +22,8 @@ import (
 // nor does a client that is quicker than its handler.
 func TestBridgeMemoryIsBounded(t *testing.T) {
 	const clients, perClient = 16, 400 << 10
-	const perHandler = 32 << 20 // more than two kernels take, and what a test may hold if nothing bounds it
+	// more than two kernels take, and what a test may hold if nothing bounds it
+	const perHandler = 32 << 20
 	run(t, func(t *testing.T, m mode) {
 		release := make(chan struct{})
 		h := func(w http.ResponseWriter, r *http.Request) {
@@ -38,7 +39,8 @@ func TestBridgeMemoryIsBounded(t *testing.T) {
 				}
 			}
 		}
-		s := start(t, m, conn.Config{Handler: conn.HTTP(http.HandlerFunc(h)), Limits: conn.Limits{MaxBodySize: -1}})
+		s := start(t, m,
+			conn.Config{Handler: conn.HTTP(http.HandlerFunc(h)), Limits: conn.Limits{MaxBodySize: -1}})
 		for _, raw := range []string{get,
 			"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 100000000\r\n\r\n"} {
 			before := heap()
@@ -63,10 +65,11 @@ func TestBridgeMemoryIsBounded(t *testing.T) {
 			sending.Wait()
 			// On a busy machine the kernels may not be full yet, and what handlers still write comes on
 			// top of what is held.
-			wait.Until(t, fmt.Sprintf("%.4s: at most %d KiB for each client", raw, perClient>>10), func() bool {
-				stuck(s)
-				return int64(heap())-int64(before) <= clients*perClient
-			})
+			wait.Until(t, fmt.Sprintf("%.4s: at most %d KiB for each client", raw, perClient>>10),
+				func() bool {
+					stuck(s)
+					return int64(heap())-int64(before) <= clients*perClient
+				})
 			for _, c := range all {
 				c.Reset()
 			}

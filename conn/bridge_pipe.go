@@ -17,17 +17,17 @@ const (
 	pipeSize = 32 << 10
 	widePipe = 64 << 10
 
-	// narrowPipe is the limit for an answer whose client, by its windows, takes little more than what is
-	// sent already: that may be so for long.
+	// narrowPipe is the limit for an answer whose client, by its windows, takes little more than what
+	// is sent already: that may be so for long.
 	narrowPipe = 8 << 10
 
 	maxInterim = 16 // interim responses, likewise
 )
 
 // bridge is what a handler off the loop and its request's thread share: two bounded pipes, and
-// the status, header and so on of the answer. Each side sleeps until the other has changed something: the thread
-// in AwaitAny, since a bridge is a loop.Source; the handler, and any goroutine that reads the
-// body for it, on cond.
+// the status, header and so on of the answer. Each side sleeps until the other has changed
+// something: the thread in AwaitAny, since a bridge is a loop.Source; the handler, and any
+// goroutine that reads the body for it, on cond.
 //
 // The handler has no other access to the connection, except in bulk: see sendDirect. When the
 // thread has gone on, all its calls fail.
@@ -268,8 +268,8 @@ func write[T []byte | string](c *bridge, p T) (n int, err error) {
 	return n, nil
 }
 
-// Flush does not wait: if the client is slow to take what was flushed, the next write waits. Behind the
-// deadline nothing goes out any more, so Flush has its error, as with net/http.
+// Flush does not wait: if the client is slow to take what was flushed, the next write waits. Behind
+// the deadline nothing goes out any more, so Flush has its error, as with net/http.
 func (c *bridge) Flush() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -368,8 +368,9 @@ func past(t time.Time) bool { return !t.IsZero() && !time.Now().Before(t) }
 const leastDirect = 16 << 10
 
 // sendDirect sends p to the client, under the lock. It reports false if the thread has to do that.
-// What the client has no room for is held, and the thread is notified. Unless something has changed, the thread has seen
-// all that the handler wants, and the stream has the handler's deadline.
+// What the client has no room for is held, and the thread is notified. Unless something has
+// changed, the thread has seen all that the handler wants, and the stream has the handler's
+// deadline.
 func (c *bridge) sendDirect(p []byte) bool {
 	if !c.parked || c.room != widePipe || c.changed || past(c.limits.write) {
 		return false

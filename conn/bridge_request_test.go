@@ -45,13 +45,18 @@ var tellingRequests = []string{
 	"GET / HTTP/1.0\r\n\r\n",
 	"GET / HTTP/1.0\r\nHost: a\r\nConnection: keep-alive\r\n\r\n",
 	"GET / HTTP/1.1\r\nHost: a\r\nConnection: x, close\r\n\r\n",
-	"GET / HTTP/1.1\r\nhost: a\r\nx-lower: 1\r\nX-Lower: 2\r\nX-LOWER:\r\ncookie: a=b\r\nCookie: c=d\r\nPragma: no-cache\r\n\r\n",
+	"GET / HTTP/1.1\r\nhost: a\r\nx-lower: 1\r\nX-Lower: 2\r\nX-LOWER:\r\ncookie: a=b\r\nCookie: " +
+		"c=d\r\nPragma: no-cache\r\n\r\n",
 	"GET / HTTP/1.1\r\nHost: a\r\nPragma: no-cache\r\nCache-Control: x\r\nTrailer: A\r\n\r\n",
-	"POST /?a=1&form HTTP/1.1\r\nHost: a\r\nContent-Type: application/x-www-form-urlencoded\r\nContent-Length: 7\r\n\r\na=2&b=3",
-	"POST /?form HTTP/1.1\r\nHost: a\r\nContent-Type: multipart/form-data; boundary=x\r\nContent-Length: 61\r\n\r\n--x\r\nContent-Disposition: form-data; name=\"f\"\r\n\r\nvalue\r\n--x--",
+	"POST /?a=1&form HTTP/1.1\r\nHost: a\r\nContent-Type: " +
+		"application/x-www-form-urlencoded\r\nContent-Length: 7\r\n\r\na=2&b=3",
+	"POST /?form HTTP/1.1\r\nHost: a\r\nContent-Type: multipart/form-data; " +
+		"boundary=x\r\nContent-Length: 61\r\n\r\n--x\r\nContent-Disposition: form-data; " +
+		"name=\"f\"\r\n\r\nvalue\r\n--x--",
 	"PUT / HTTP/1.1\r\nHost: a\r\nContent-Length: 0\r\n\r\n",
 	"POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n2\r\nde\r\n0\r\n\r\n",
-	"POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: Chunked\r\nTrailer: x-sum, y\r\n\r\n3\r\nabc\r\n0\r\nX-sum: 1\r\nX-Sum: 2\r\nZ: 3\r\n\r\n",
+	"POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: Chunked\r\nTrailer: x-sum, " +
+		"y\r\n\r\n3\r\nabc\r\n0\r\nX-sum: 1\r\nX-Sum: 2\r\nZ: 3\r\n\r\n",
 	"POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\nTrailer: x-sum\r\n\r\n0\r\n\r\n",
 }
 

@@ -7,14 +7,14 @@ import (
 	"github.com/lwango/lwango/internal/base/networks"
 )
 
-// bridges counts the goroutines of HTTP's handlers. A connection of HTTP/1.1 has one at a time, and so
-// max_connections bounds them. A connection of HTTP/2 would have one for each stream. It has one
-// without a condition, too. Those beyond it are max_connections in all at most, and of one client as
-// many as are free: half of them if it is alone, a third each if there are two. So there are never
-// more than twice max_connections, hijacked connections of HTTP/1.1 left aside.
+// bridges counts the goroutines of HTTP's handlers. A connection of HTTP/1.1 has one at a time, and
+// so max_connections bounds them. A connection of HTTP/2 would have one for each stream. It has one
+// without a condition, too. Those beyond it are max_connections in all at most, and of one client
+// as many as are free: half of them if it is alone, a third each if there are two. So there are
+// never more than twice max_connections, hijacked connections of HTTP/1.1 left aside.
 //
-// They count until their handlers return, which may be long after the streams. Any goroutine may call
-// the methods.
+// They count until their handlers return, which may be long after the streams. Any goroutine may
+// call the methods.
 type bridges struct {
 	mu      sync.Mutex
 	taken   int64           // beyond the first of each connection
@@ -22,8 +22,8 @@ type bridges struct {
 	note    seldom
 }
 
-// takeBridge reports whether the request may have a goroutine for its handler. end is called, on any
-// goroutine, when that has ended; nil: there is nothing to do.
+// takeBridge reports whether the request may have a goroutine for its handler. end is called, on
+// any goroutine, when that has ended; nil: there is nothing to do.
 func (r *Request) takeBridge() (end func(), ok bool) {
 	st := r.x.via.multiplexed()
 	if st == nil {

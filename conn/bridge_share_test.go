@@ -14,9 +14,9 @@ import (
 	"github.com/lwango/lwango/internal/wire/http2"
 )
 
-// TestHTTP2Bridges: handlers of net/http have goroutines, one for each connection and as many more as
-// there may be connections. A client gets 503 beyond its share of these, whatever its connections are,
-// and others have theirs. All is given back when the handlers return.
+// TestHTTP2Bridges: handlers of net/http have goroutines, one for each connection and as many more
+// as there may be connections. A client gets 503 beyond its share of these, whatever its
+// connections are, and others have theirs. All is given back when the handlers return.
 func TestHTTP2Bridges(t *testing.T) {
 	t.Parallel()
 	const limit, connections, streams = 40, 3, 60
@@ -28,7 +28,8 @@ func TestHTTP2Bridges(t *testing.T) {
 			w.WriteHeader(204)
 		}))})
 	dial := func(from string, streams uint32) *raw2 {
-		d := net.Dialer{LocalAddr: net.TCPAddrFromAddrPort(netip.AddrPortFrom(netip.MustParseAddr(from), 0))}
+		d := net.Dialer{
+			LocalAddr: net.TCPAddrFromAddrPort(netip.AddrPortFrom(netip.MustParseAddr(from), 0))}
 		r := &raw2{t: t, Conn: must.Get(d.Dial("tcp", s.Addr))(t), out: []byte(http2.Preface)}
 		t.Cleanup(func() { r.Close() })
 		r.frame(http2.SettingsFrame, 0, 0, "")

@@ -323,7 +323,8 @@ func TestBridgePprof(t *testing.T) {
 		mux.HandleFunc("/debug/pprof/", pprof.Index)
 		mux.HandleFunc("/debug/pprof/profile", pprof.Profile)
 		mux.HandleFunc("/debug/pprof/cmdline", pprof.Cmdline)
-		s := start(t, m, conn.Config{Limits: conn.Limits{WriteTimeout: time.Second}, Handler: conn.HTTP(mux)})
+		s := start(t, m,
+			conn.Config{Limits: conn.Limits{WriteTimeout: time.Second}, Handler: conn.HTTP(mux)})
 		c := s.Dial()
 		for path, want := range map[string]string{
 			"":                    "goroutine",

@@ -23,8 +23,8 @@ import (
 // httpWriter is the http.ResponseWriter of a handler, on the loop or off it.
 type httpWriter struct{ answerWriter }
 
-// seen returns what the handler of a request gets: no http.Hijacker where the request has no connection
-// that could be taken over, since code that asks for the interface has another way then.
+// seen returns what the handler of a request gets: no http.Hijacker where the request has no
+// connection that could be taken over, since code that asks for the interface has another way then.
 func (w *httpWriter) seen(hijacks bool) http.ResponseWriter {
 	if hijacks {
 		return w
@@ -38,8 +38,8 @@ func (r *Request) hijacks() bool {
 	return st == nil || st.opensWebSocket()
 }
 
-// answerWriter is httpWriter but for Hijack. It does what net/http promises to handlers, and leaves the
-// rest to the outlet. Like every ResponseWriter it is for one goroutine at a time.
+// answerWriter is httpWriter but for Hijack. It does what net/http promises to handlers, and leaves
+// the rest to the outlet. Like every ResponseWriter it is for one goroutine at a time.
 type answerWriter struct {
 	to     outlet
 	req    *http.Request

@@ -13,7 +13,8 @@ import (
 )
 
 // carrier carries one exchange between its client and its handler: a turn of a connection of
-// HTTP/1.1, a stream of HTTP/2. What Request, Response and Body do does not depend on which carrier there is.
+// HTTP/1.1, a stream of HTTP/2. What Request, Response and Body do does not depend on which carrier
+// there is.
 //
 // Only the request's thread calls a carrier; bridge_pipe.go has the exception. What writes
 // gathers small pieces, may wait for the client, and fails with the same error again once it has
@@ -225,8 +226,8 @@ func (v void) keepOpen() (stayer, *Tail)                            { return nil
 func (v void) multiplexed() multiplexed                             { return nil }
 func (v void) direct() direct                                       { return nil }
 
-// ErrComplete is the error of writing to a Response that is complete, and of what waits or reads for
-// a request that is over.
+// ErrComplete is the error of writing to a Response that is complete, and of what waits or reads
+// for a request that is over.
 var ErrComplete = errors.New("conn: response is complete")
 
 var (

@@ -66,11 +66,11 @@ func (c *connection) Ending() {
 }
 
 // A tls.Conn keeps the buffers in which it reads records and the messages of the handshake as large
-// as they have ever been, for as long as it lives. A ClientHello of today makes them 3.5 KB, half of
-// what an idle connection takes, and one full record makes one of them 16 KB. crypto/tls has no way
-// to give them up. So slimTLS replaces them by Buffers with the same bytes, as a rule none:
-// crypto/tls cannot tell the difference. Where a later version of it has no such fields, a test says
-// so, and nothing is replaced.
+// as they have ever been, for as long as it lives. A ClientHello of today makes them 3.5 KB, half
+// of what an idle connection takes, and one full record makes one of them 16 KB. crypto/tls has no
+// way to give them up. So slimTLS replaces them by Buffers with the same bytes, as a rule none:
+// crypto/tls cannot tell the difference. Where a later version of it has no such fields, a test
+// says so, and nothing is replaced.
 
 // tlsBuffers are the offsets of the buffers in a tls.Conn.
 var tlsBuffers = func() (offsets []uintptr) {

@@ -76,7 +76,8 @@ func TestPlainRequestIsFree(t *testing.T) {
 func TestIdleConnectionsHoldNoCoroutine(t *testing.T) {
 	run(t, func(t *testing.T, m mode) {
 		// On a busy machine the last handshake may be long after the first.
-		s := start(t, m, conn.Config{Handler: hello, Limits: conn.Limits{KeepAliveTimeout: wait.Patience}})
+		s := start(t, m,
+			conn.Config{Handler: hello, Limits: conn.Limits{KeepAliveTimeout: wait.Patience}})
 		before := runtime.NumGoroutine()
 		const n = 200
 		for range n {

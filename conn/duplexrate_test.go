@@ -33,7 +33,8 @@ var talk = conn.HTTP(http.HandlerFunc(func(w http.ResponseWriter, r *http.Reques
 // pause is between the bytes of a client that talks: within body_timeout, and far below min_rate.
 const pause = 9 * time.Second
 
-// TestMinRateDuringTheAnswer: a client that hears an answer while it sends its request may say little.
+// TestMinRateDuringTheAnswer: a client that hears an answer while it sends its request may say
+// little.
 func TestMinRateDuringTheAnswer(t *testing.T) {
 	t.Parallel()
 	run(t, func(t *testing.T, m mode) {

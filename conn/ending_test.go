@@ -35,8 +35,10 @@ func TestEnding(t *testing.T) {
 		config conn.Config
 		then   func(s *site)
 	}{
-		{"idle for long", conn.Config{Limits: conn.Limits{KeepAliveTimeout: 50 * time.Millisecond}}, func(*site) {}},
-		{"room for another one", conn.Config{Limits: conn.Limits{MaxConnections: 1}}, func(s *site) { s.Dial().Do("GET", get) }},
+		{"idle for long", conn.Config{Limits: conn.Limits{KeepAliveTimeout: 50 * time.Millisecond}},
+			func(*site) {}},
+		{"room for another one", conn.Config{Limits: conn.Limits{MaxConnections: 1}},
+			func(s *site) { s.Dial().Do("GET", get) }},
 		// Without a grace, the alert might be cut where the invariants tag has shortened its write.
 		{"stop", conn.Config{}, func(s *site) { s.Stop(wait.Patience) }},
 	} {
@@ -45,7 +47,8 @@ func TestEnding(t *testing.T) {
 		plain := must.Dial(t, "tcp", s.Addr)
 		h := &heard{Conn: plain}
 		// Up to TLS 1.2 the type of a record is plain to see.
-		c := server.NewClient(t, tls.Client(h, &tls.Config{InsecureSkipVerify: true, MaxVersion: tls.VersionTLS12}))
+		c := server.NewClient(t,
+			tls.Client(h, &tls.Config{InsecureSkipVerify: true, MaxVersion: tls.VersionTLS12}))
 		c.Do("GET", get)
 		row.then(s)
 		if _, err := c.R.ReadByte(); err != io.EOF {

@@ -11,8 +11,8 @@ import (
 	"github.com/lwango/lwango/loop"
 )
 
-// TestErrorOfGetCertificate: what the program's own function says of a handshake is logged, and what
-// clients do wrong is not.
+// TestErrorOfGetCertificate: what the program's own function says of a handshake is logged, and
+// what clients do wrong is not.
 func TestErrorOfGetCertificate(t *testing.T) {
 	t.Parallel()
 	s := start(t, direct, conn.Config{Handler: hello})

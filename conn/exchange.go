@@ -62,7 +62,8 @@ func newExchange() *exchange {
 // record is the body of a request's thread, which lasts while handlers come and go: a connection of
 // HTTP/1.1, or a stream of HTTP/2.
 type record interface {
-	exchange() *exchange             // the present one; nil: a handler has taken over what it was served on
+	// the present one; nil: a handler has taken over what it was served on
+	exchange() *exchange
 	failed(what string, args ...any) // logs
 	server() *Server
 }
@@ -178,15 +179,15 @@ func called(t *loop.Thread, mark, status int) {
 	t.RunDeferred(mark)
 }
 
-// unmadeBy reports that a handler which has returned that status has not made an answer: it has given
-// up when its wait has ended because the client had left. 200 would be a lie then. A client that has
-// closed its sending half alone gets what the handler has made all the same.
+// unmadeBy reports that a handler which has returned that status has not made an answer: it has
+// given up when its wait has ended because the client had left. 200 would be a lie then. A client
+// that has closed its sending half alone gets what the handler has made all the same.
 func (w *Response) unmadeBy(status int) bool {
 	return status == 0 && w.phase == open && w.early == 0 && w.kind == gathered && len(w.buf) == 0
 }
 
-// keptOpen prepares the hand-over of what the handler on t has taken over, if there is to be one. x is
-// nil if that is the connection.
+// keptOpen prepares the hand-over of what the handler on t has taken over, if there is to be one. x
+// is nil if that is the connection.
 func keptOpen(x *exchange, t *loop.Thread) bool {
 	if x == nil {
 		return takeoverOf(t).handOver(t)
@@ -219,8 +220,9 @@ func (x *exchange) precheck() int {
 		// proxy and says so; over HTTP/2 each request has a scheme. An http target on a secured
 		// connection does no harm: it asks for less than the connection gives.
 		if s := x.c.port.server; x.protocol != "" && s.schemeNote.now(x.c.Loop()) {
-			x.set.Logger.Warn("conn: a request for https has come by HTTP/2 in clear text, and was refused: "+
-				"if this is a proxy, trust it", "listener", x.c.port.Name, "remote", x.c.remote.addrPort())
+			x.set.Logger.Warn(
+				"conn: a request for https has come by HTTP/2 in clear text, and was refused: "+
+					"if this is a proxy, trust it", "listener", x.c.port.Name, "remote", x.c.remote.addrPort())
 		}
 		return http.StatusMisdirectedRequest
 	case x.protocol != "" && x.elsewhere():
@@ -243,15 +245,15 @@ func (x *exchange) precheck() int {
 	return 0
 }
 
-// TooLarge reports whether the length of the body is more than Config.LargestBodySize. No handler may
-// be asked then but for what refuses the request, see Config.Refuses.
+// TooLarge reports whether the length of the body is more than Config.LargestBodySize. No handler
+// may be asked then but for what refuses the request, see Config.Refuses.
 func (r RequestLayer) TooLarge() bool {
 	most := r.x.set.LargestBodySize
 	return most >= 0 && r.head.ContentLength > most
 }
 
-// ofProxy reports whether the request has come by HTTP/2 from a trusted proxy: then its scheme is the
-// client's, and what the proxy says in fields may be less.
+// ofProxy reports whether the request has come by HTTP/2 from a trusted proxy: then its scheme is
+// the client's, and what the proxy says in fields may be less.
 func (x *exchange) ofProxy() bool {
 	const introduced = headed | named // by the PROXY protocol
 	return x.protocol != "" && (x.req.proxied || x.c.state&introduced == introduced)
@@ -279,8 +281,8 @@ func (x *exchange) elsewhere() bool {
 	return false
 }
 
-// Methods are those that the server names in Allow where it answers itself: to CONNECT and to "OPTIONS *".
-// A handler may see any other token, but CONNECT.
+// Methods are those that the server names in Allow where it answers itself: to CONNECT and to
+// "OPTIONS *". A handler may see any other token, but CONNECT.
 const Methods = "GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS"
 
 // call runs a handler, and waits for the threads that the handler has started. A panic ends this

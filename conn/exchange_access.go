@@ -171,7 +171,8 @@ func (r RequestLayer) SetAttempts(tries int, connect time.Duration, address stri
 // SetSplit notes, behind SetUpstream, the name of the part of a route's upstreams that was chosen.
 func (r RequestLayer) SetSplit(name string) { r.x.upstream.split = name }
 
-// describe makes e the entry of the present request. (A literal would be made elsewhere and copied.)
+// describe makes e the entry of the present request. (A literal would be made elsewhere and
+// copied.)
 func (x *exchange) describe(e *AccessEntry) {
 	*e = AccessEntry{}
 	e.Remote, e.Time = x.req.RemoteAddr(), x.began

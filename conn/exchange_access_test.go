@@ -33,7 +33,8 @@ func (r *entries) LogRequest(_ *loop.Loop, e *conn.AccessEntry) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	kept := *e
-	for _, text := range []*[]byte{&kept.ID, &kept.Target, &kept.Referer, &kept.UserAgent, &kept.Line} {
+	for _, text := range []*[]byte{&kept.ID, &kept.Target, &kept.Referer, &kept.UserAgent,
+		&kept.Line} {
 		*text = bytes.Clone(*text)
 	}
 	r.all = append(r.all, kept)
@@ -94,7 +95,8 @@ func TestAccessLogOfRefused(t *testing.T) {
 	t.Parallel()
 	run(t, func(t *testing.T, m mode) {
 		log := new(entries)
-		s := start(t, m, conn.Config{Handler: hello, AccessLog: log, Limits: conn.Limits{MaxHeaderSize: 4 << 10, HeaderTimeout: time.Hour}})
+		s := start(t, m, conn.Config{Handler: hello, AccessLog: log,
+			Limits: conn.Limits{MaxHeaderSize: 4 << 10, HeaderTimeout: time.Hour}})
 		for _, row := range []struct {
 			raw, line string
 			status    int

@@ -19,9 +19,9 @@ const (
 // waits.
 const heldBuffer = 4 << 10
 
-// fewBytes is how much of a body is read for a client that takes nothing at present. Most often that
-// lasts only until other streams have had their turn, and each piece costs a frame and a turn of its
-// thread, so there are not very few.
+// fewBytes is how much of a body is read for a client that takes nothing at present. Most often
+// that lasts only until other streams have had their turn, and each piece costs a frame and a turn
+// of its thread, so there are not very few.
 const fewBytes = heldBuffer
 
 // buffers are for responses that outgrow heldBuffer.

@@ -40,9 +40,10 @@ type RouteTally struct {
 	Sent   int64    // bytes of the answers' bodies, before TLS; if one broke off, those acknowledged
 	Got    int64    // bytes of the requests' bodies that were read
 
-	Spent time.Duration            // in handlers, their waits included
-	Times [NumTimeBounds + 1]int64 // calls of handlers, by their time: see TimeBound; not those of hijacked ones
-	Cache [CacheUses]int64         // requests by what a cache has done with them
+	Spent time.Duration // in handlers, their waits included
+	// calls of handlers, by their time: see TimeBound; not those of hijacked ones
+	Times [NumTimeBounds + 1]int64
+	Cache [CacheUses]int64 // requests by what a cache has done with them
 	_     [3]int64
 }
 

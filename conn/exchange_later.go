@@ -74,8 +74,8 @@ func (w *laterLine) text(i int) []byte {
 }
 
 // write logs the request, which has ended, once. If a handler has taken its connection over, any
-// goroutine may call it. Else the answer's loop does; the result is the log that has too many lines of
-// the connection, nil: none has.
+// goroutine may call it. Else the answer's loop does; the result is the log that has too many lines
+// of the connection, nil: none has.
 func (w *laterLine) write(h *takeover) (fullLog AccessLog) {
 	c, log := w.c, w.log
 	if log == nil {

@@ -14,10 +14,11 @@ import (
 
 const tooSlow = "conn: the client is too slow, its request ends early"
 
-// slow logs that the request ends because of err, unless that is something else than a pace which the
-// client has not kept. An end behind the answer is none of the request's.
+// slow logs that the request ends because of err, unless that is something else than a pace which
+// the client has not kept. An end behind the answer is none of the request's.
 func (x *exchange) slow(err error, p *stream.Pace) {
-	if x.req.Thread == nil || x.resp.phase == complete || p == nil || !errors.Is(err, stream.ErrTooSlow) {
+	if x.req.Thread == nil || x.resp.phase == complete || p == nil ||
+		!errors.Is(err, stream.ErrTooSlow) {
 		return
 	}
 	reading, _ := x.via.paces()
@@ -25,8 +26,8 @@ func (x *exchange) slow(err error, p *stream.Pace) {
 		"route", x.req.prefix, "remote", x.c.remote.addrPort())
 }
 
-// LastPing returns when the last PING of the client's connection of HTTP/2 has come, by Loop.Clock; 0:
-// none has. Clients that send such want silent requests to last.
+// LastPing returns when the last PING of the client's connection of HTTP/2 has come, by Loop.Clock;
+// 0: none has. Clients that send such want silent requests to last.
 func (r RequestLayer) LastPing() time.Duration {
 	if st := r.x.via.multiplexed(); st != nil {
 		return st.lastPing()
@@ -60,8 +61,9 @@ var (
 	rateWindow  = 30 * time.Second // the waited time over which the rate is measured
 )
 
-// setSilence sets how long a client may be silent within its body. Whoever gives it more time than usual
-// takes silence for no fault, so the rate, which a silent client does not keep, does not count either.
+// setSilence sets how long a client may be silent within its body. Whoever gives it more time than
+// usual takes silence for no fault, so the rate, which a silent client does not keep, does not
+// count either.
 func setSilence(p *stream.Pace, d time.Duration, set *settings) {
 	if p.Idle = d; d < 0 || d > set.BodyTimeout {
 		p.MinRate = 0

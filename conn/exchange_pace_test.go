@@ -24,22 +24,23 @@ func TestClientThatDoesNotRead(t *testing.T) {
 			given.Add(int64(len(p)))
 			return len(p), nil
 		})
-		s := start(t, m, conn.Config{Limits: conn.Limits{WriteTimeout: limit, KeepAliveTimeout: time.Minute},
-			Handler: byPath(map[string]conn.Handler{
-				"/source": func(_ *conn.Request, w *conn.Response) int {
-					w.SetBodyReader(endless, 1<<40)
-					return 200
-				},
-				"/write": func(_ *conn.Request, w *conn.Response) int {
-					_, _ = io.Copy(w, endless)
-					return 200
-				},
-				"/small": func(_ *conn.Request, w *conn.Response) int {
-					given.Add(1000)
-					w.SetBody(noise()[:1000])
-					return 200
-				},
-			})})
+		s := start(t, m,
+			conn.Config{Limits: conn.Limits{WriteTimeout: limit, KeepAliveTimeout: time.Minute},
+				Handler: byPath(map[string]conn.Handler{
+					"/source": func(_ *conn.Request, w *conn.Response) int {
+						w.SetBodyReader(endless, 1<<40)
+						return 200
+					},
+					"/write": func(_ *conn.Request, w *conn.Response) int {
+						_, _ = io.Copy(w, endless)
+						return 200
+					},
+					"/small": func(_ *conn.Request, w *conn.Response) int {
+						given.Add(1000)
+						w.SetBody(noise()[:1000])
+						return 200
+					},
+				})})
 		for _, path := range []string{"/source", "/write", "/small"} {
 			given.Store(0)
 			c := s.DialSmall()
@@ -86,15 +87,17 @@ func TestSlowClientsDoNotDelayAGoodOne(t *testing.T) {
 		// A loop that waits for a slow client does so until its limit. On a busy machine a good
 		// client may wait for seconds, too, but not as long as that.
 		const limit = wait.Patience / 2
-		s := start(t, m, conn.Config{Limits: conn.Limits{HeaderTimeout: limit, BodyTimeout: limit, WriteTimeout: limit, KeepAliveTimeout: 1000 * time.Hour},
-			Handler: byPath(map[string]conn.Handler{
-				"/":    hello,
-				"/bad": echoes["/collect"],
-				"/large": func(_ *conn.Request, w *conn.Response) int {
-					w.SetBody(noise())
-					return 200
-				},
-			})})
+		s := start(t, m,
+			conn.Config{Limits: conn.Limits{HeaderTimeout: limit, BodyTimeout: limit, WriteTimeout: limit,
+				KeepAliveTimeout: 1000 * time.Hour},
+				Handler: byPath(map[string]conn.Handler{
+					"/":    hello,
+					"/bad": echoes["/collect"],
+					"/large": func(_ *conn.Request, w *conn.Response) int {
+						w.SetBody(noise())
+						return 200
+					},
+				})})
 		starts := []string{"GET / HTTP/1.1\r\nHost:", post + "Content-Length: 100\r\n\r\nabc",
 			chunked + "5;"}
 		// the kernel takes more than 2 MiB for each of these, which is a lot of copying

@@ -120,8 +120,8 @@ func TakeWindows(s *Server) (restore func()) {
 	return func() { s.windows.Give(taken) }
 }
 
-// SetBudget sets whose descriptors the servers have that run until the test's end. No other test runs
-// meanwhile.
+// SetBudget sets whose descriptors the servers have that run until the test's end. No other test
+// runs meanwhile.
 func SetBudget(t testing.TB, b *openfiles.Budget) {
 	old := budget
 	budget = b

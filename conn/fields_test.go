@@ -39,7 +39,8 @@ func TestChangedHeader(t *testing.T) {
 		{old, del, `"" false [] [] [] 0`},
 		{old, set, `"me" true ["me"] ["me"] ["me"] 1`},
 		{old, func(h *conn.Header) { del(h); h.Add("X-User", "") }, `"" true [""] [""] [""] 1`},
-		{modern, func(h *conn.Header) {}, `"root" true ["root" "boss"] ["root" "boss"] ["root" "boss"] 3`},
+		{modern, func(h *conn.Header) {},
+			`"root" true ["root" "boss"] ["root" "boss"] ["root" "boss"] 3`},
 		{modern, del, `"" false [] [] [] 1`},
 		{modern, func(h *conn.Header) { del(h); h.Del("host") }, `"" false [] [] [] 0`},
 		{modern, set, `"me" true ["me"] ["me"] ["me"] 2`},
@@ -86,8 +87,9 @@ func TestChangedHeaderEndsWithTheRequest(t *testing.T) {
 		return 200
 	}})
 	one := "GET / HTTP/1.1\r\nHost: a\r\nX-A: b\r\n\r\n"
-	for _, a := range parse(t, s.Exchange(one+one+strings.Replace(one, "Host", "Connection: close\r\nHost", 1)),
-		"GET", "GET", "GET") {
+	for _, a := range parse(t,
+		s.Exchange(one+one+strings.Replace(one, "Host", "Connection: close\r\nHost", 1)), "GET", "GET",
+		"GET") {
 		if !strings.HasPrefix(a.Text, `"b" true ["b"] ["b"] ["b"] `) {
 			t.Errorf("%s", a.Text)
 		}

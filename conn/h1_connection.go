@@ -21,8 +21,8 @@ func (c *connection) Run(t *loop.Thread) coro.Code {
 	return code
 }
 
-// handOn gives the thread the task that takes the place of c, if there is one, and runs that. If not,
-// the loop does what code says.
+// handOn gives the thread the task that takes the place of c, if there is one, and runs that. If
+// not, the loop does what code says.
 func (c *connection) handOn(t *loop.Thread, code coro.Code) coro.Code {
 	switch {
 	case c.state&lingers != 0:
@@ -38,7 +38,8 @@ func (c *connection) handOn(t *loop.Thread, code coro.Code) coro.Code {
 	return code
 }
 
-// begin2 leaves the connection to HTTP/2, with what was read so far, and returns what serves it now.
+// begin2 leaves the connection to HTTP/2, with what was read so far, and returns what serves it
+// now.
 func (t *turn) begin2() loop.Task {
 	s := t.c.newSession(t.set, t.in[t.r:t.w])
 	t.r = t.w

@@ -44,8 +44,8 @@ func (t *turn) head(p *plan) {
 	t.before = t.writing.Bytes() + int64(len(t.out))
 }
 
-// appendConnection adds the Connection fields. It is not inlined, nor are the other functions here that
-// few answers need, so that head takes fewer cache lines.
+// appendConnection adds the Connection fields. It is not inlined, nor are the other functions here
+// that few answers need, so that head takes fewer cache lines.
 //
 //go:noinline
 func (t *turn) appendConnection(out []byte, p *plan) []byte {
@@ -137,7 +137,8 @@ func appendOwn(out []byte, p *plan) []byte {
 	return out
 }
 
-// upgrade implements carrier. The handler's Connection field goes out, and nothing frames a content.
+// upgrade implements carrier. The handler's Connection field goes out, and nothing frames a
+// content.
 func (t *turn) upgrade(p *plan) {
 	out := t.appendStanding(appendStatusLine(t.out, p.status, ""), p)
 	for _, f := range p.fields {
@@ -146,8 +147,8 @@ func (t *turn) upgrade(p *plan) {
 	t.out = append(out, "\r\n"...)
 }
 
-// interim implements carrier. HTTP/1.0 has no interim responses (RFC 9110 section 15.2). Fields that
-// are not valid, or that frame a message, are left out.
+// interim implements carrier. HTTP/1.0 has no interim responses (RFC 9110 section 15.2). Fields
+// that are not valid, or that frame a message, are left out.
 func (t *turn) interim(status int, fields []Field) {
 	if t.x.req.head.Minor == 0 {
 		return

@@ -27,8 +27,8 @@ func (t *turn) closeAfter(persistent bool) {
 	t.close()
 }
 
-// lingeringClose begins a lingering close. Behind a cut, closeTLS says nothing, so that a TLS client
-// can tell. The caller does nothing more with the connection; Run leaves it to a lingering.
+// lingeringClose begins a lingering close. Behind a cut, closeTLS says nothing, so that a TLS
+// client can tell. The caller does nothing more with the connection; Run leaves it to a lingering.
 func (t *turn) lingeringClose() {
 	c := t.c
 	if t.flush() != nil && !t.severed {

@@ -9,7 +9,8 @@ import (
 	"github.com/lwango/lwango/stream"
 )
 
-// flush implements carrier. What the kernel has refused of earlier answers goes before it, see turn.idle.
+// flush implements carrier. What the kernel has refused of earlier answers goes before it, see
+// turn.idle.
 func (t *turn) flush() error {
 	if len(t.out) == 0 && !loop.Own(&t.c.Thread).Owes() {
 		return t.writeErr
@@ -112,11 +113,11 @@ func (t *turn) fail(err error) error {
 	return t.writeErr
 }
 
-// abort implements carrier. It ends the connection within the answer's body, so that the client can tell. What was gathered
-// before goes out, the complete answers to earlier requests included, and a lingering close follows:
-// without it the next requests of the client, unread, would make the kernel reset the connection
-// and so take those answers away. If the end of the connection is the end of the body, only a reset
-// tells the client of the cut (RFC 9112 section 8).
+// abort implements carrier. It ends the connection within the answer's body, so that the client can
+// tell. What was gathered before goes out, the complete answers to earlier requests included, and a
+// lingering close follows: without it the next requests of the client, unread, would make the
+// kernel reset the connection and so take those answers away. If the end of the connection is the
+// end of the body, only a reset tells the client of the cut (RFC 9112 section 8).
 func (t *turn) abort(err error) error {
 	if t.flush() == nil {
 		if t.delimited == byClose {

@@ -8,8 +8,8 @@ import (
 	"github.com/lwango/lwango/stream"
 )
 
-// tail1 is an answer of HTTP/1.1 that is kept open, and its thread's task. Each time that it runs it
-// has the turn of its coroutine.
+// tail1 is an answer of HTTP/1.1 that is kept open, and its thread's task. Each time that it runs
+// it has the turn of its coroutine.
 type tail1 struct {
 	*connection
 	Tail

@@ -10,7 +10,8 @@ import (
 	"github.com/lwango/lwango/stream"
 )
 
-// firstInput is the size of the first input buffer. Most heads fit, and a sleeping handler holds it.
+// firstInput is the size of the first input buffer. Most heads fit, and a sleeping handler holds
+// it.
 const firstInput = 2 << 10
 
 // turn is all that a connection of HTTP/1.1 needs while it is being served, and the carrier of its

@@ -68,8 +68,8 @@ func (st *h2stream) head(p *plan) {
 	}
 	for i := range p.fields {
 		f := &p.fields[i]
-		if ofServer(f.Name) || ascii.EqualFold(f.Name, "Upgrade") || ascii.EqualFold(f.Name, "Proxy-Connection") ||
-			!p.dated && ascii.EqualFold(f.Name, "Date") {
+		if ofServer(f.Name) || ascii.EqualFold(f.Name, "Upgrade") ||
+			ascii.EqualFold(f.Name, "Proxy-Connection") || !p.dated && ascii.EqualFold(f.Name, "Date") {
 			continue
 		}
 		s.Out = http2.AppendField(s.Out, f.Name, f.Value)
@@ -83,8 +83,9 @@ func (st *h2stream) head(p *plan) {
 	s.endHead(at)
 }
 
-// unmeant returns the status for an extended CONNECT whose handler answers with another one than 101. Any
-// 2xx would open the WebSocket (RFC 8441 section 4): a page that knows nothing of WebSockets means none.
+// unmeant returns the status for an extended CONNECT whose handler answers with another one
+// than 101. Any 2xx would open the WebSocket (RFC 8441 section 4): a page that knows nothing of
+// WebSockets means none.
 func unmeant(status int) int {
 	if status/100 == 2 {
 		return http.StatusBadRequest

@@ -26,8 +26,8 @@ func many(n int, send func(r *raw2)) func(*raw2) {
 	}
 }
 
-// TestHTTP2Attacks: attacks known by name that TestHTTP2ProtocolErrors has not got. Each ends the connection,
-// or the stream, or is of no effect.
+// TestHTTP2Attacks: attacks known by name that TestHTTP2ProtocolErrors has not got. Each ends the
+// connection, or the stream, or is of no effect.
 func TestHTTP2Attacks(t *testing.T) {
 	t.Parallel()
 	const (
@@ -40,7 +40,8 @@ func TestHTTP2Attacks(t *testing.T) {
 		return func(r *raw2) { r.frame(http2.SettingsFrame, 0, 0, "\x00"+id+value).get(1) }
 	}
 	entry := func(name, value int) string { // a field that is kept in the table
-		return "\x40\x7f" + string([]byte{byte(name-127) | 0x80, byte((name - 127) >> 7)}) + strings.Repeat("n", name) +
+		return "\x40\x7f" + string([]byte{byte(name-127) | 0x80, byte((name - 127) >> 7)}) +
+			strings.Repeat("n", name) +
 			string([]byte{byte(value)}) + strings.Repeat("v", value)
 	}
 	for _, test := range []struct {
@@ -50,7 +51,8 @@ func TestHTTP2Attacks(t *testing.T) {
 	}{
 		{"a list of 100 MB", func(r *raw2) {
 			r.frame(http2.Headers, http2.EndStream, 1, wait+entry(4000, 1))
-			r.frame(http2.Continuation, 0, 1, strings.Repeat("\xbe", 16<<10)).frame(http2.Continuation, http2.EndHeaders, 1, strings.Repeat("\xbe", 10<<10))
+			r.frame(http2.Continuation, 0, 1, strings.Repeat("\xbe", 16<<10)).frame(http2.Continuation,
+				http2.EndHeaders, 1, strings.Repeat("\xbe", 10<<10))
 		}, "GOAWAY COMPRESSION_ERROR"},
 		{"table churn", func(r *raw2) { // three bytes make an entry of 4 kB anew
 			r.frame(http2.Headers, http2.EndStream, 1, wait+entry(4000, 1))
@@ -66,10 +68,15 @@ func TestHTTP2Attacks(t *testing.T) {
 		{"frames of 16 MiB", setting("\x05", "\x00\xff\xff\xff"), "HEADERS 1 200"},
 		{"lists of 0", setting("\x06", zero), "HEADERS 1 200"},
 		{"a thousand settings", func(r *raw2) {
-			r.frame(http2.SettingsFrame, 0, 0, strings.Repeat("\x00\x04"+zero+"\x00\x04\x00\x00\xff\xff", 1000)).get(1)
+			r.frame(http2.SettingsFrame, 0, 0,
+				strings.Repeat("\x00\x04"+zero+"\x00\x04\x00\x00\xff\xff", 1000)).get(1)
 		}, "HEADERS 1 200"},
-		{"PRIORITY_UPDATE flood", many(5000, func(r *raw2) { r.frame(http2.PriorityUpdate, 0, 0, "\x00\x00\x00\x03u=1") }), calm},
-		{"WINDOW_UPDATE flood", many(5000, func(r *raw2) { r.frame(http2.WindowUpdate, 0, 0, "\x00\x00\x00\x01") }), calm},
+		{"PRIORITY_UPDATE flood", many(5000, func(r *raw2) {
+			r.frame(http2.PriorityUpdate, 0, 0, "\x00\x00\x00\x03u=1")
+		}), calm},
+		{"WINDOW_UPDATE flood", many(5000, func(r *raw2) {
+			r.frame(http2.WindowUpdate, 0, 0, "\x00\x00\x00\x01")
+		}), calm},
 		{"flood of unknown frames", many(5000, func(r *raw2) { r.frame(0x42, 0xff, 7, "") }), calm},
 		{"flood of resets of one stream", func(r *raw2) {
 			r.get(1)
@@ -82,13 +89,15 @@ func TestHTTP2Attacks(t *testing.T) {
 		{"a little of each", func(r *raw2) {
 			many(700, func(r *raw2) { r.frame(http2.Ping, 0, 0, "12345678") })(r)
 			for id := uint32(1); id < 300; id += 2 {
-				r.head(id, http2.EndStream, ":method", "GET", ":scheme", "http", ":path", "/wait", ":authority", "a").
+				r.head(id, http2.EndStream, ":method", "GET", ":scheme", "http", ":path", "/wait", ":authority",
+					"a").
 					frame(http2.RSTStream, 0, id, "\x00\x00\x00\x08")
 			}
 		}, calm},
 		{"a page that is given up", func(r *raw2) {
 			for id := uint32(1); id < 200; id += 2 {
-				r.head(id, http2.EndStream, ":method", "GET", ":scheme", "http", ":path", "/wait", ":authority", "a")
+				r.head(id, http2.EndStream, ":method", "GET", ":scheme", "http", ":path", "/wait", ":authority",
+					"a")
 			}
 			for id := uint32(1); id < 200; id += 2 {
 				r.frame(http2.RSTStream, 0, id, "\x00\x00\x00\x08")
@@ -103,9 +112,12 @@ func TestHTTP2Attacks(t *testing.T) {
 			r.frame(http2.Headers, whole, 1, wait).frame(http2.WindowUpdate, 0, 1, full)
 		}, "RST_STREAM 1 FLOW_CONTROL_ERROR"},
 		{"windows beyond 2^31 by a setting", func(r *raw2) {
-			r.frame(http2.Headers, whole, 1, wait).frame(http2.WindowUpdate, 0, 1, "\x7f\xff\x00\x00").frame(http2.SettingsFrame, 0, 0, "\x00\x04"+full)
+			r.frame(http2.Headers, whole, 1, wait).frame(http2.WindowUpdate, 0, 1,
+				"\x7f\xff\x00\x00").frame(http2.SettingsFrame, 0, 0, "\x00\x04"+full)
 		}, "GOAWAY FLOW_CONTROL_ERROR"},
-		{"a stream again", func(r *raw2) { r.frame(http2.Headers, whole, 1, wait).frame(http2.Headers, whole, 1, wait) }, "RST_STREAM 1 STREAM_CLOSED"},
+		{"a stream again", func(r *raw2) {
+			r.frame(http2.Headers, whole, 1, wait).frame(http2.Headers, whole, 1, wait)
+		}, "RST_STREAM 1 STREAM_CLOSED"},
 		{"the last stream", func(r *raw2) { r.get(last) }, "HEADERS 2147483647 200"},
 		{"behind the last stream", func(r *raw2) { r.get(last).get(last - 2) }, "GOAWAY PROTOCOL_ERROR"},
 		{"a stream that does not exist", func(r *raw2) { r.get(1 << 31) }, "GOAWAY PROTOCOL_ERROR"},
@@ -121,30 +133,44 @@ func TestHTTP2MadeYouReset(t *testing.T) {
 	const most = 20
 	var running, peak atomic.Int64
 	release := make(chan struct{})
-	s := start(t, modes.HTTP2, conn.Config{Limits: conn.Limits{MaxStreams: most}, Handler: func(req *conn.Request, _ *conn.Response) int {
-		n := running.Add(1)
-		for {
-			if p := peak.Load(); n <= p || peak.CompareAndSwap(p, n) {
-				break
-			}
-		}
-		defer running.Add(-1)
-		req.KeepWaiting(true)
-		_, _ = req.AwaitAny(-1, loop.FromChan(release))
-		return 204
-	}})
+	s := start(t, modes.HTTP2,
+		conn.Config{Limits: conn.Limits{MaxStreams: most},
+			Handler: func(req *conn.Request, _ *conn.Response) int {
+				n := running.Add(1)
+				for {
+					if p := peak.Load(); n <= p || peak.CompareAndSwap(p, n) {
+						break
+					}
+				}
+				defer running.Add(-1)
+				req.KeepWaiting(true)
+				_, _ = req.AwaitAny(-1, loop.FromChan(release))
+				return 204
+			}})
 	ways := map[string]func(r *raw2, id uint32){
-		"update of 0":        func(r *raw2, id uint32) { r.get(id).frame(http2.WindowUpdate, 0, id, "\x00\x00\x00\x00") },
-		"window beyond 2^31": func(r *raw2, id uint32) { r.get(id).frame(http2.WindowUpdate, 0, id, "\x7f\xff\xff\xff") },
-		"content behind it":  func(r *raw2, id uint32) { r.get(id).frame(http2.Data, 0, id, "x") },
-		"fields behind it":   func(r *raw2, id uint32) { r.get(id).get(id) },
-		"too much content":   func(r *raw2, id uint32) { r.post(id, "/", "content-length", "1").frame(http2.Data, 0, id, "xx") },
+		"update of 0": func(r *raw2, id uint32) {
+			r.get(id).frame(http2.WindowUpdate, 0, id, "\x00\x00\x00\x00")
+		},
+		"window beyond 2^31": func(r *raw2, id uint32) {
+			r.get(id).frame(http2.WindowUpdate, 0, id, "\x7f\xff\xff\xff")
+		},
+		"content behind it": func(r *raw2, id uint32) { r.get(id).frame(http2.Data, 0, id, "x") },
+		"fields behind it":  func(r *raw2, id uint32) { r.get(id).get(id) },
+		"too much content": func(r *raw2, id uint32) {
+			r.post(id, "/", "content-length", "1").frame(http2.Data, 0, id, "xx")
+		},
 		"too little content": func(r *raw2, id uint32) {
 			r.post(id, "/", "content-length", "1").frame(http2.Data, http2.EndStream, id, "")
 		},
-		"half a PRIORITY":      func(r *raw2, id uint32) { r.get(id).frame(http2.Priority, 0, id, "\x00\x00") },
-		"PRIORITY over itself": func(r *raw2, id uint32) { r.get(id).frame(http2.Priority, 0, id, uint32Of(id)+"\x01") },
-		"a bad trailer":        func(r *raw2, id uint32) { r.post(id, "/").head(id, http2.EndStream, ":path", "/") },
+		"half a PRIORITY": func(r *raw2, id uint32) {
+			r.get(id).frame(http2.Priority, 0, id, "\x00\x00")
+		},
+		"PRIORITY over itself": func(r *raw2, id uint32) {
+			r.get(id).frame(http2.Priority, 0, id, uint32Of(id)+"\x01")
+		},
+		"a bad trailer": func(r *raw2, id uint32) {
+			r.post(id, "/").head(id, http2.EndStream, ":path", "/")
+		},
 	}
 	for name, way := range ways {
 		r := dial2(t, s)
@@ -174,7 +200,8 @@ func TestHTTP2NeverReads(t *testing.T) {
 	file := t.TempDir() + "/f"
 	must.Do(t, os.WriteFile(file, make([]byte, 1<<20), 0o600))
 	body := make([]byte, 1<<20)
-	for _, window := range []string{"\x00\x00\x00\x00", "\x7f\xff\xff\xff"} { // of a stream: none, or all
+	// of a stream: none, or all
+	for _, window := range []string{"\x00\x00\x00\x00", "\x7f\xff\xff\xff"} {
 		s := start(t, modes.HTTP2, conn.Config{
 			Limits: conn.Limits{WriteTimeout: limit, KeepAliveTimeout: limit, MaxStreams: streams},
 			Handler: func(req *conn.Request, w *conn.Response) int {
@@ -194,13 +221,15 @@ func TestHTTP2NeverReads(t *testing.T) {
 			}})
 		before := heap()
 		r := dial2(t, s)
-		r.frame(http2.SettingsFrame, 0, 0, "\x00\x04"+window).frame(http2.WindowUpdate, 0, 0, "\x7f\x00\x00\x00")
+		r.frame(http2.SettingsFrame, 0, 0, "\x00\x04"+window).frame(http2.WindowUpdate, 0, 0,
+			"\x7f\x00\x00\x00")
 		for i := range uint32(streams) {
 			path := [...]string{"/", "/file", "/reader"}[i%3]
 			if i > 300 {
 				path = "/" // the others have a descriptor or a buffer each
 			}
-			r.head(2*i+1, http2.EndStream, ":method", "GET", ":scheme", "http", ":path", path, ":authority", "a")
+			r.head(2*i+1, http2.EndStream, ":method", "GET", ":scheme", "http", ":path", path, ":authority",
+				"a")
 		}
 		r.flush()
 		s.Settled("all wait", func(l *loop.Loop) bool { return s.Server.Tally(l).Streams == streams })
@@ -249,16 +278,19 @@ func TestHTTP2LongHead(t *testing.T) {
 func TestHTTP2SlowBodies(t *testing.T) {
 	t.Parallel()
 	const streams = 1000
-	s := start(t, modes.HTTP2, conn.Config{Limits: conn.Limits{BodyTimeout: time.Minute, MaxStreams: streams}, Handler: func(req *conn.Request, w *conn.Response) int {
-		_, err := io.Copy(io.Discard, req.Body())
-		return w.Error(400, err)
-	}})
+	s := start(t, modes.HTTP2,
+		conn.Config{Limits: conn.Limits{BodyTimeout: time.Minute, MaxStreams: streams},
+			Handler: func(req *conn.Request, w *conn.Response) int {
+				_, err := io.Copy(io.Discard, req.Body())
+				return w.Error(400, err)
+			}})
 	r := dial2(t, s)
 	for i := range uint32(streams) {
 		r.post(2*i+1, "/")
 	}
 	r.post(2*streams+1, "/").flush()
-	if got := r.until(http2.RSTStream); got != fmt.Sprintf("RST_STREAM %d REFUSED_STREAM", 2*streams+1) {
+	if got := r.until(http2.RSTStream); got != fmt.Sprintf("RST_STREAM %d REFUSED_STREAM",
+		2*streams+1) {
 		t.Error(got)
 	}
 	s.Settle()
@@ -267,11 +299,13 @@ func TestHTTP2SlowBodies(t *testing.T) {
 	}
 	s.Skip(2 * time.Minute)
 	for range streams {
-		if got := r.until(http2.Headers, http2.GoAway); !strings.HasPrefix(got, "HEADERS ") || !strings.HasSuffix(got, " 408") {
+		if got := r.until(http2.Headers, http2.GoAway); !strings.HasPrefix(got, "HEADERS ") ||
+			!strings.HasSuffix(got, " 408") {
 			t.Fatal(got)
 		}
 	}
-	if got := r.get(2*streams+3).flush().until(http2.Headers, http2.GoAway); !strings.HasSuffix(got, " 400") {
+	if got := r.get(2*streams+3).flush().until(http2.Headers, http2.GoAway); !strings.HasSuffix(got,
+		" 400") {
 		t.Error(got)
 	}
 }

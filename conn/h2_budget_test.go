@@ -11,8 +11,9 @@ import (
 	"github.com/lwango/lwango/loop"
 )
 
-// TestHTTP2BudgetOfATurn: what a connection may move before others have their turn is for one turn. One
-// that has been idle has all of it: it does not stand behind a crowd for what it has moved long before.
+// TestHTTP2BudgetOfATurn: what a connection may move before others have their turn is for one turn.
+// One that has been idle has all of it: it does not stand behind a crowd for what it has moved long
+// before.
 func TestHTTP2BudgetOfATurn(t *testing.T) {
 	ci.Without(t, invariants.Enabled, "reads that find nothing wake a thread once more")
 	s := start(t, modes.HTTP2, conn.Config{Handler: hello})

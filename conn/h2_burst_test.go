@@ -10,8 +10,8 @@ import (
 	"github.com/lwango/lwango/loop"
 )
 
-// TestHTTP2Burst: the requests of one write all begin, whether or not the handlers of the first ones
-// return, and what comes behind them is read. Nobody waits for anything but the last request.
+// TestHTTP2Burst: the requests of one write all begin, whether or not the handlers of the first
+// ones return, and what comes behind them is read. Nobody waits for anything but the last request.
 func TestHTTP2Burst(t *testing.T) {
 	t.Parallel()
 	const burst = 100

@@ -8,10 +8,10 @@ import "github.com/lwango/lwango/internal/wire/http2"
 // What all windows of a server have grown by is bounded, so that clients which let their uploads
 // stand still cost no more than that and 64 KiB for each connection.
 //
-// A stream's window is 64 KiB until something was read of it, and then as large as its connection's. An
-// upload that nobody reads must not hold up others of the connection. So once it has filled half of the
-// first 64 KiB, the connection's window grows by what is not read of all uploads, from the same bytes of
-// the server, and becomes smaller as that is read.
+// A stream's window is 64 KiB until something was read of it, and then as large as its
+// connection's. An upload that nobody reads must not hold up others of the connection. So once it
+// has filled half of the first 64 KiB, the connection's window grows by what is not read of all
+// uploads, from the same bytes of the server, and becomes smaller as that is read.
 const (
 	ownWindow   = http2.Window // of a stream at first
 	firstGrowth = 256 << 10    // of a connection, when its first upload begins
@@ -22,8 +22,8 @@ const (
 // ownSize is how large the connection's window is without its extension.
 func (s *session) ownSize() int64 { return s.Inflow.Size - s.extension }
 
-// grow makes the connection's window larger by n bytes if the server has as many, and says so to the
-// client.
+// grow makes the connection's window larger by n bytes if the server has as many, and says so to
+// the client.
 func (s *session) grow(n int64) {
 	n = min(n, maxWindow-s.ownSize())
 	if n > 0 && s.server().windows.Take(n) {
@@ -31,8 +31,8 @@ func (s *session) grow(n int64) {
 	}
 }
 
-// extendWindow lets the client send on besides what is not read, if little of the connection's window is left and
-// there is more than one stream.
+// extendWindow lets the client send on besides what is not read, if little of the connection's
+// window is left and there is more than one stream.
 func (s *session) extendWindow() {
 	n := s.unread - s.extension
 	if s.Inflow.Credit >= lowCredit || n <= 0 || len(s.Open) < 2 {
@@ -44,8 +44,8 @@ func (s *session) extendWindow() {
 	}
 }
 
-// returnWindow gives back what the window has grown by, and counts the session no more. The client sends
-// nothing that is kept.
+// returnWindow gives back what the window has grown by, and counts the session no more. The client
+// sends nothing that is kept.
 func (s *session) returnWindow() {
 	if s.flags&windowReturned == 0 {
 		s.flags |= windowReturned
@@ -77,8 +77,8 @@ func (s *session) probe() {
 	}
 }
 
-// measured is called when the client has answered a PING. If its window has let it send no more, the
-// window doubles.
+// measured is called when the client has answered a PING. If its window has let it send no more,
+// the window doubles.
 func (s *session) measured(data []byte) {
 	if !s.probing || string(data) != probeData {
 		return

@@ -23,8 +23,8 @@ func uint32Of(n uint32) string {
 	return string([]byte{byte(n >> 24), byte(n >> 16), byte(n >> 8), byte(n)})
 }
 
-// TestHTTP2WindowShrinks: the client makes the window of streams smaller while one of them waits for
-// the window of the connection. Its own window is negative then (RFC 9113 section 6.9.2).
+// TestHTTP2WindowShrinks: the client makes the window of streams smaller while one of them waits
+// for the window of the connection. Its own window is negative then (RFC 9113 section 6.9.2).
 func TestHTTP2WindowShrinks(t *testing.T) {
 	t.Parallel()
 	body := strings.Repeat("x", 200<<10)
@@ -57,8 +57,8 @@ func TestHTTP2WindowShrinks(t *testing.T) {
 	}
 }
 
-// TestHTTP2LongDownload: the frames with which a client takes a long answer are of use, however many
-// they are.
+// TestHTTP2LongDownload: the frames with which a client takes a long answer are of use, however
+// many they are.
 func TestHTTP2LongDownload(t *testing.T) {
 	t.Parallel()
 	body := make([]byte, 16<<20)
@@ -73,12 +73,13 @@ func TestHTTP2LongDownload(t *testing.T) {
 			t.Fatalf("the connection has ended after %d bytes", got)
 		}
 		got += len(p)
-		r.frame(http2.WindowUpdate, 0, 0, uint32Of(h.Length)).frame(http2.WindowUpdate, 0, 1, uint32Of(h.Length)).flush()
+		r.frame(http2.WindowUpdate, 0, 0, uint32Of(h.Length)).frame(http2.WindowUpdate, 0, 1,
+			uint32Of(h.Length)).flush()
 	}
 }
 
-// TestHTTP2LateUpdates: a client may take a burst of content, and announce afterwards, piece by piece, that
-// it has read it.
+// TestHTTP2LateUpdates: a client may take a burst of content, and announce afterwards, piece by
+// piece, that it has read it.
 func TestHTTP2LateUpdates(t *testing.T) {
 	t.Parallel()
 	const size, piece = 8 << 20, 4 << 10
@@ -88,7 +89,8 @@ func TestHTTP2LateUpdates(t *testing.T) {
 		return 200
 	}})
 	r := dial2(t, s)
-	r.frame(http2.SettingsFrame, 0, 0, "\x00\x04"+uint32Of(size)).frame(http2.WindowUpdate, 0, 0, uint32Of(size))
+	r.frame(http2.SettingsFrame, 0, 0, "\x00\x04"+uint32Of(size)).frame(http2.WindowUpdate, 0, 0,
+		uint32Of(size))
 	r.get(1).flush()
 	for got := 0; got < size; {
 		h, p := r.data()
@@ -98,7 +100,8 @@ func TestHTTP2LateUpdates(t *testing.T) {
 		got += len(p)
 	}
 	for range size / piece {
-		r.frame(http2.WindowUpdate, 0, 0, uint32Of(piece)).frame(http2.WindowUpdate, 0, 1, uint32Of(piece))
+		r.frame(http2.WindowUpdate, 0, 0, uint32Of(piece)).frame(http2.WindowUpdate, 0, 1,
+			uint32Of(piece))
 	}
 	r.frame(http2.Ping, 0, 0, "12345678").flush()
 	if got := r.until(http2.Ping); got != "frame 6 on 0" {
@@ -106,30 +109,32 @@ func TestHTTP2LateUpdates(t *testing.T) {
 	}
 }
 
-// TestHTTP2SlowUpload: what a handler has not read stays within the windows, however long the upload,
-// and whether or not the handler ever catches up.
+// TestHTTP2SlowUpload: what a handler has not read stays within the windows, however long the
+// upload, and whether or not the handler ever catches up.
 func TestHTTP2SlowUpload(t *testing.T) {
 	t.Parallel()
 	const size, behind = 48 << 20, 100 << 10
-	s := start(t, modes.HTTP2, conn.Config{Limits: conn.Limits{MaxBodySize: -1}, Handler: func(req *conn.Request, w *conn.Response) int {
-		buf, total := make([]byte, 16<<10), 0
-		first, err := io.ReadFull(req.Body(), buf)
-		for total = first; err == nil; {
-			for total < size-2*behind {
-				if unread, _ := conn.Unread(req); unread > behind {
-					break
+	s := start(t, modes.HTTP2,
+		conn.Config{Limits: conn.Limits{MaxBodySize: -1},
+			Handler: func(req *conn.Request, w *conn.Response) int {
+				buf, total := make([]byte, 16<<10), 0
+				first, err := io.ReadFull(req.Body(), buf)
+				for total = first; err == nil; {
+					for total < size-2*behind {
+						if unread, _ := conn.Unread(req); unread > behind {
+							break
+						}
+						req.Yield()
+					}
+					var n int
+					n, err = req.Body().Read(buf)
+					total += n
+					if _, held := conn.Unread(req); held > 2<<20 {
+						return w.Text(500, fmt.Sprint("holds ", held))
+					}
 				}
-				req.Yield()
-			}
-			var n int
-			n, err = req.Body().Read(buf)
-			total += n
-			if _, held := conn.Unread(req); held > 2<<20 {
-				return w.Text(500, fmt.Sprint("holds ", held))
-			}
-		}
-		return w.Text(200, fmt.Sprint(total))
-	}})
+				return w.Text(200, fmt.Sprint(total))
+			}})
 	req, _ := http.NewRequest("POST", url2(s, "/"), io.LimitReader(zeros{}, size))
 	if _, got := do2(t, client2(t, s), req); got != fmt.Sprint(size) {
 		t.Error(got)
@@ -144,14 +149,17 @@ func TestHTTP2SlowUpload(t *testing.T) {
 func TestHTTP2LongLine(t *testing.T) {
 	t.Parallel()
 	var served atomic.Pointer[conn.Server] // which the handler's loop reads
-	s := start(t, modes.HTTP2, conn.Config{Limits: conn.Limits{MaxBodySize: -1}, Handler: func(req *conn.Request, w *conn.Response) int {
-		n, _ := io.Copy(io.Discard, req.Body())
-		return w.Text(200, fmt.Sprint(n, conn.Grown(served.Load())))
-	}})
+	s := start(t, modes.HTTP2,
+		conn.Config{Limits: conn.Limits{MaxBodySize: -1},
+			Handler: func(req *conn.Request, w *conn.Response) int {
+				n, _ := io.Copy(io.Discard, req.Body())
+				return w.Text(200, fmt.Sprint(n, conn.Grown(served.Load())))
+			}})
 	served.Store(s.Server)
 	const size = 16 << 20
 	c := client2(t, s)
-	c.Transport.(*http.Transport).DialContext = func(context.Context, string, string) (net.Conn, error) {
+	c.Transport.(*http.Transport).DialContext = func(context.Context, string,
+		string) (net.Conn, error) {
 		return distant(t, s.Addr, 10*time.Millisecond), nil
 	}
 	req, _ := http.NewRequest("POST", url2(s, "/"), io.LimitReader(zeros{}, size))
@@ -211,10 +219,12 @@ func distant(t *testing.T, addr string, d time.Duration) net.Conn {
 // TestHTTP2WindowsGrow: what the windows of all clients grow by is bounded, and given back.
 func TestHTTP2WindowsGrow(t *testing.T) {
 	t.Parallel()
-	s := start(t, modes.HTTP2, conn.Config{Limits: conn.Limits{MaxBodySize: -1}, Handler: func(req *conn.Request, w *conn.Response) int {
-		_, _ = req.AwaitAny(-1, req.Loop().Stopped())
-		return w.Text(200, "stopped")
-	}})
+	s := start(t, modes.HTTP2,
+		conn.Config{Limits: conn.Limits{MaxBodySize: -1},
+			Handler: func(req *conn.Request, w *conn.Response) int {
+				_, _ = req.AwaitAny(-1, req.Loop().Stopped())
+				return w.Text(200, "stopped")
+			}})
 	const clients = 600
 	for range clients {
 		r := dial2(t, s)

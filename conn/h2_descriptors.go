@@ -8,8 +8,8 @@ import (
 )
 
 // A connection of HTTP/1.1 serves one request at a time, and max_connections leaves two descriptors
-// for that: a connection to an upstream, and a file. A connection of HTTP/2 serves many, so what its
-// streams hold beyond these two counts for the client that it is of, and for the process: see
+// for that: a connection to an upstream, and a file. A connection of HTTP/2 serves many, so what
+// its streams hold beyond these two counts for the client that it is of, and for the process: see
 // openfiles. Otherwise the few connections that one address may have would take all descriptors.
 
 // budget has the descriptors of all.
@@ -20,11 +20,12 @@ const included = 2
 
 func (st *h2stream) takeDescriptor() bool {
 	s := st.s
-	if st.descriptors == math.MaxUint16 || s.descriptors >= included && !budget.Take(s.chargedClient(), 1) {
+	if st.descriptors == math.MaxUint16 ||
+		s.descriptors >= included && !budget.Take(s.chargedClient(), 1) {
 		if s.server().descriptorNote.now(s.Loop()) {
 			s.set.Logger.Warn("conn: a client of HTTP/2 gets 503, its requests hold too many descriptors",
-				"client", s.chargedClient(), "of_this_connection", s.descriptors, "of_all_clients", budget.Taken(),
-				"descriptor_limit", budget.Limit())
+				"client", s.chargedClient(), "of_this_connection", s.descriptors, "of_all_clients",
+				budget.Taken(), "descriptor_limit", budget.Limit())
 		}
 		return false
 	}
@@ -69,8 +70,8 @@ func (st *h2stream) takeGoroutine() (end func(), ok bool) {
 	return func() { b.give(&s.bridges, client) }, true
 }
 
-// chargedClient is the client that the descriptors of the session count for. Zero stands for all clients of a
-// proxy.
+// chargedClient is the client that the descriptors of the session count for. Zero stands for all
+// clients of a proxy.
 func (s *session) chargedClient() netip.Addr {
 	if s.flags&ofProxy != 0 || !s.remote.valid() {
 		return netip.Addr{}

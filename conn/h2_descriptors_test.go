@@ -16,8 +16,8 @@ import (
 )
 
 // TestHTTP2Descriptors: what the streams of a client hold counts for the client. It gets 503 beyond
-// its share, whatever its connections are, and others have theirs. All is given back. Another test that
-// runs meanwhile would count, too.
+// its share, whatever its connections are, and others have theirs. All is given back. Another test
+// that runs meanwhile would count, too.
 func TestHTTP2Descriptors(t *testing.T) {
 	const limit, streams = 400, 100
 	for name, hold := range map[string]conn.Handler{
@@ -56,7 +56,8 @@ func TestHTTP2Descriptors(t *testing.T) {
 			return 204
 		}})
 		dial := func(from string) *raw2 {
-			d := net.Dialer{LocalAddr: net.TCPAddrFromAddrPort(netip.AddrPortFrom(netip.MustParseAddr(from), 0))}
+			d := net.Dialer{
+				LocalAddr: net.TCPAddrFromAddrPort(netip.AddrPortFrom(netip.MustParseAddr(from), 0))}
 			r := &raw2{t: t, Conn: must.Get(d.Dial("tcp", s.Addr))(t), out: []byte(http2.Preface)}
 			t.Cleanup(func() { r.Close() })
 			return r.frame(http2.SettingsFrame, 0, 0, "")
@@ -81,14 +82,16 @@ func TestHTTP2Descriptors(t *testing.T) {
 		s.Skip(0)
 		close(release)
 		for range 20 {
-			if got := other.until(http2.Headers, http2.RSTStream, http2.GoAway); !strings.HasSuffix(got, " 204") {
+			if got := other.until(http2.Headers, http2.RSTStream, http2.GoAway); !strings.HasSuffix(got,
+				" 204") {
 				t.Errorf("%s: another client gets %s", name, got)
 			}
 		}
 		refused := 0
 		for _, r := range greedy {
 			for range streams {
-				if got := r.until(http2.Headers, http2.RSTStream, http2.GoAway); strings.HasSuffix(got, " 503") {
+				if got := r.until(http2.Headers, http2.RSTStream, http2.GoAway); strings.HasSuffix(got,
+					" 503") {
 					refused++
 				} else if !strings.HasSuffix(got, " 204") {
 					t.Fatal(name, got)

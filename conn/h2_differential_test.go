@@ -54,9 +54,10 @@ func FuzzHTTP2Differential(f *testing.F) {
 
 // A sent2 is a stream that the script has opened.
 type sent2 struct {
-	id     uint32
-	done   bool   // no more of the request will come
-	given  bool   // the client has reset it, or sent too much, while its answer may have been under way
+	id   uint32
+	done bool // no more of the request will come
+	// the client has reset it, or sent too much, while its answer may have been under way
+	given  bool
 	window int64  // for the answer
 	why    string // it may be refused by ours alone
 
@@ -381,7 +382,8 @@ var ends2 = []end2{
 	{"trailer", "GOAWAY STREAM_CLOSED", "GOAWAY PROTOCOL_ERROR", "RFC 9113 section 5.1 has the first"},
 	{"trailer", "GOAWAY STREAM_CLOSED", "", "net/http looks at malformed fields before the stream"},
 	{"block", "GOAWAY COMPRESSION_ERROR", "",
-		"a new size of the table behind fields (RFC 7541 section 4.2), which an empty one of net/http takes"},
+		"a new size of the table behind fields (RFC 7541 section 4.2), which an empty one of net/http " +
+			"takes"},
 	{"update", "GOAWAY PROTOCOL_ERROR", "",
 		"of an idle stream (RFC 9113 section 5.1); net/http first looks at the increment, which is 0"},
 	{"cut request", "", "GOAWAY PROTOCOL_ERROR", "net/http reads no more of a malformed one"},

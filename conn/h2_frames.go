@@ -2,7 +2,8 @@ package conn
 
 import "github.com/lwango/lwango/internal/wire/http2"
 
-// frames acts on the frames that have come as a whole. A code other than NoError ends the connection.
+// frames acts on the frames that have come as a whole. A code other than NoError ends the
+// connection.
 func (s *session) frames() http2.Code {
 	if s.flags&prefaceRead == 0 {
 		have := s.Unused()

@@ -23,8 +23,8 @@ func (s *script2) below(n int) int {
 
 func pick2[T any](s *script2, all []T) T { return all[s.below(len(all))] }
 
-// fields2 is a part of a request. why is not empty where the two servers judge it differently: then it
-// says why ours refuses what net/http may accept.
+// fields2 is a part of a request. why is not empty where the two servers judge it differently: then
+// it says why ours refuses what net/http may accept.
 type fields2 struct {
 	fields []string
 	why    string
@@ -33,21 +33,27 @@ type fields2 struct {
 // heads2 are pseudo-header fields.
 var heads2 = []fields2{
 	{fields: []string{":method", "GET", ":scheme", "http", ":path", "/", ":authority", "a"}},
-	{fields: []string{":method", "POST", ":scheme", "http", ":path", "/p?q=1&r", ":authority", "a:8080"}},
-	{fields: []string{":authority", "a", ":path", "/a%20b/%C3%A4", ":scheme", "http", ":method", "PUT"}},
+	{fields: []string{":method", "POST", ":scheme", "http", ":path", "/p?q=1&r", ":authority",
+		"a:8080"}},
+	{fields: []string{":authority", "a", ":path", "/a%20b/%C3%A4", ":scheme", "http", ":method",
+		"PUT"}},
 	{fields: []string{":method", "HEAD", ":scheme", "http", ":path", "/h", ":authority", "a"}},
 	{fields: []string{":method", "OPTIONS", ":scheme", "http", ":path", "/o", ":authority", "a"}},
-	{fields: []string{":method", "PURGE", ":scheme", "http", ":path", "//x/../y/", ":authority", "[::1]"}},
+	{fields: []string{":method", "PURGE", ":scheme", "http", ":path", "//x/../y/", ":authority",
+		"[::1]"}},
 	{fields: []string{":method", "GET", ":scheme", "http", ":path", "/", "host", "a"}},
-	{fields: []string{":method", "GET", ":scheme", "http", ":path", "/", ":authority", "a", "host", "a"}},
+	{fields: []string{":method", "GET", ":scheme", "http", ":path", "/", ":authority", "a", "host",
+		"a"}},
 	// Malformed (RFC 9113 section 8.3).
 	{fields: []string{":method", "GET", ":scheme", "http", ":path", "", ":authority", "a"}},
 	{fields: []string{":method", "GET", ":scheme", "http", ":authority", "a"}},
 	{fields: []string{":method", "GET", ":path", "/", ":authority", "a"}},
 	{fields: []string{":scheme", "http", ":path", "/", ":authority", "a"}},
 	{fields: []string{":method", "", ":scheme", "http", ":path", "/", ":authority", "a"}},
-	{fields: []string{":method", "GET", ":method", "GET", ":scheme", "http", ":path", "/", ":authority", "a"}},
-	{fields: []string{":method", "GET", ":scheme", "http", ":path", "/", ":authority", "a", ":x", "y"}},
+	{fields: []string{":method", "GET", ":method", "GET", ":scheme", "http", ":path", "/",
+		":authority", "a"}},
+	{fields: []string{":method", "GET", ":scheme", "http", ":path", "/", ":authority", "a", ":x",
+		"y"}},
 	{fields: []string{":method", "GET", ":scheme", "http", "x", "y", ":path", "/", ":authority", "a"}},
 	{fields: []string{":method", "GET", ":scheme", "http", ":path", "/", ":status", "200"}},
 	{fields: []string{":method", "GET", ":scheme", "ftp", ":path", "/", ":authority", "a"}},

@@ -9,8 +9,8 @@ import (
 	"github.com/lwango/lwango/loop"
 )
 
-// TestHTTP2HalfClosed: fields on a stream whose request has ended are refused with STREAM_CLOSED, and
-// what they have put into the table is there for the next request (RFC 7541 section 2.2).
+// TestHTTP2HalfClosed: fields on a stream whose request has ended are refused with STREAM_CLOSED,
+// and what they have put into the table is there for the next request (RFC 7541 section 2.2).
 func TestHTTP2HalfClosed(t *testing.T) {
 	t.Parallel()
 	release := make(chan struct{})
@@ -33,7 +33,8 @@ func TestHTTP2HalfClosed(t *testing.T) {
 		},
 	} {
 		r := dial2(t, s)
-		r.head(1, http2.EndStream, ":method", "GET", ":scheme", "http", ":path", "/wait", ":authority", "a")
+		r.head(1, http2.EndStream, ":method", "GET", ":scheme", "http", ":path", "/wait", ":authority",
+			"a")
 		send(r)
 		r.frame(http2.Headers, http2.EndHeaders|http2.EndStream, 3,
 			block(":method", "GET", ":scheme", "http", ":authority", "a")+again).flush()

@@ -9,8 +9,8 @@ import (
 	"github.com/lwango/lwango/stream"
 )
 
-// handed2 is a stream of HTTP/2 that a handler has taken over, and its thread's body once the handler
-// has handed it on.
+// handed2 is a stream of HTTP/2 that a handler has taken over, and its thread's body once the
+// handler has handed it on.
 type handed2 struct {
 	*h2stream
 	takeover
@@ -75,7 +75,8 @@ func (h *handed2) Run(t *loop.Thread) coro.Code {
 		return coro.Abort
 	}
 	left = false
-	if again || in.Ready() { // the keeper may have waited between its last look at the stream and the end
+	// the keeper may have waited between its last look at the stream and the end
+	if again || in.Ready() {
 		return coro.Yield
 	}
 	h.detach()
@@ -100,8 +101,8 @@ func (h *handed2) attach() {
 func (h *handed2) detach() {
 	k, ok := h.keeper.(LightKeeper)
 	l, none := h.link, stream.Limit{}
-	if !ok || l.out.thread != nil || l.in.limit != none || l.out.limit != none || l.first != nil || l.resets ||
-		h.duplexing || len(h.Pending) > 0 {
+	if !ok || l.out.thread != nil || l.in.limit != none || l.out.limit != none || l.first != nil ||
+		l.resets || h.duplexing || len(h.Pending) > 0 {
 		return
 	}
 	k.Detach()

@@ -19,8 +19,8 @@ type silent struct{}
 func (silent) Run(*loop.Thread) (time.Duration, bool) { return 0, false }
 func (silent) End(*loop.Thread)                       {}
 
-// TestHTTP2HandOverWithoutHead: the stream of a keeper that has written no head is reset, and nothing
-// else comes to harm.
+// TestHTTP2HandOverWithoutHead: the stream of a keeper that has written no head is reset, and
+// nothing else comes to harm.
 func TestHTTP2HandOverWithoutHead(t *testing.T) {
 	s := start(t, modes.HTTP2, conn.Config{Handler: func(req *conn.Request, resp *conn.Response) int {
 		if req.Path() != "/keeper" {
@@ -37,7 +37,8 @@ func TestHTTP2HandOverWithoutHead(t *testing.T) {
 	r := dial2(t, s)
 	r.head(1, 0, ":method", "CONNECT", ":protocol", "websocket", ":scheme", "http", ":path", "/keeper",
 		":authority", "a", "sec-websocket-version", "13").flush()
-	if got := r.until(http2.Headers, http2.RSTStream, http2.GoAway); got != "RST_STREAM 1 INTERNAL_ERROR" {
+	if got := r.until(http2.Headers, http2.RSTStream,
+		http2.GoAway); got != "RST_STREAM 1 INTERNAL_ERROR" {
 		t.Error(got)
 	}
 	r.get(3).flush()
@@ -46,8 +47,8 @@ func TestHTTP2HandOverWithoutHead(t *testing.T) {
 	}
 }
 
-// TestHTTP2HandedOverEndsFirst: behind the end of a stream that a handler has taken over, what its client
-// still sends is no mistake, and neither is its end.
+// TestHTTP2HandedOverEndsFirst: behind the end of a stream that a handler has taken over, what its
+// client still sends is no mistake, and neither is its end.
 func TestHTTP2HandedOverEndsFirst(t *testing.T) {
 	const switching = "HTTP/1.1 101 Switching Protocols\r\n\r\n"
 	std := conn.HTTP(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {

@@ -14,7 +14,8 @@ import (
 // TestHTTP2IdleMemory: a session that has answered, and has no streams, holds no buffers.
 func TestHTTP2IdleMemory(t *testing.T) {
 	const many, bound = 100, 16 << 10
-	s := start(t, modes.HTTP2, conn.Config{Limits: conn.Limits{KeepAliveTimeout: time.Hour}, Handler: hello})
+	s := start(t, modes.HTTP2,
+		conn.Config{Limits: conn.Limits{KeepAliveTimeout: time.Hour}, Handler: hello})
 	heap := func() uint64 {
 		var m runtime.MemStats
 		runtime.GC()

@@ -45,7 +45,8 @@ type side struct {
 	again  bool         // it is to look at its limit again
 }
 
-var errNoHijack = fmt.Errorf("conn: a stream of HTTP/2 has no connection to take over: %w", http.ErrNotSupported)
+var errNoHijack = fmt.Errorf("conn: a stream of HTTP/2 has no connection to take over: %w",
+	http.ErrNotSupported)
 
 // take makes a connection of the stream.
 func (st *h2stream) take() (*h2link, error) {
@@ -259,9 +260,9 @@ func (st *h2stream) unhold() {
 	st.Pending, st.Allowed = nil, 0
 }
 
-// push lets the session send p, and waits for that. It returns how much was not sent. That is counted by
-// what the session has taken: another thread may close the link meanwhile, after which st may be another
-// request's, or have it drop what is pending.
+// push lets the session send p, and waits for that. It returns how much was not sent. That is
+// counted by what the session has taken: another thread may close the link meanwhile, after which
+// st may be another request's, or have it drop what is pending.
 func (l *h2link) push(p []byte) (left int, err error) {
 	st, before := l.st, l.taken
 	st.Pending = p
@@ -347,8 +348,8 @@ func (l *h2link) Close() error {
 // ResetOnClose implements Link.
 func (l *h2link) ResetOnClose() { l.resets = true }
 
-// Progress implements Link. The client grants credit for what its program has read; but megabytes may
-// stand before that, in the kernels. So the connection's progress counts as well.
+// Progress implements Link. The client grants credit for what its program has read; but megabytes
+// may stand before that, in the kernels. So the connection's progress counts as well.
 func (l *h2link) Progress() int64 {
 	if l.closed {
 		return 0
@@ -440,7 +441,8 @@ func (l *h2link) noHead() {
 		return
 	}
 	if !l.failed {
-		const what = "conn: a handler that has taken over a stream of HTTP/2 has not written the head of an " +
+		const what = "conn: a handler that has taken over a stream of HTTP/2 has not written the head " +
+			"of an " +
 			"answer of HTTP/1.1, which the client was to get"
 		var first []byte
 		if l.first != nil {
@@ -451,8 +453,8 @@ func (l *h2link) noHead() {
 	l.st.reset(http2.InternalError)
 }
 
-// parseSwitch parses the head of an answer of HTTP/1.1 that a handler has written. status is 0 if it
-// is none.
+// parseSwitch parses the head of an answer of HTTP/1.1 that a handler has written. status is 0 if
+// it is none.
 func parseSwitch(head string) (status int, fields []Field) {
 	line, rest, _ := strings.Cut(head, "\r\n")
 	if !strings.HasPrefix(line, "HTTP/1.1 ") || len(line) < len("HTTP/1.1 101") {

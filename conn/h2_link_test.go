@@ -34,7 +34,8 @@ func link2(t *testing.T, window uint32, f func(th *loop.Thread, l conn.Link)) *r
 		return 0
 	}})
 	r := dial2(t, s)
-	r.frame(http2.SettingsFrame, 0, 0, string(http2.AppendSetting(nil, http2.InitialWindowSize, window)))
+	r.frame(http2.SettingsFrame, 0, 0,
+		string(http2.AppendSetting(nil, http2.InitialWindowSize, window)))
 	r.head(1, 0, ":method", "CONNECT", ":scheme", "http", ":path", "/", ":authority", "a",
 		":protocol", "websocket").flush()
 	select {
@@ -46,8 +47,8 @@ func link2(t *testing.T, window uint32, f func(th *loop.Thread, l conn.Link)) *r
 	return r
 }
 
-// TestLinkLimits: reads and writes of a stream that was taken over keep its deadlines, an earlier one
-// that is set meanwhile too.
+// TestLinkLimits: reads and writes of a stream that was taken over keep its deadlines, an earlier
+// one that is set meanwhile too.
 func TestLinkLimits(t *testing.T) {
 	t.Parallel()
 	const window = 1000
@@ -76,7 +77,8 @@ func TestLinkLimits(t *testing.T) {
 			}
 		}
 		_ = l.SetWriteDeadline(time.Now().Add(soon))
-		if n, err := l.Write(make([]byte, window+1)); n != window || !errors.Is(err, os.ErrDeadlineExceeded) {
+		if n, err := l.Write(make([]byte, window+1)); n != window ||
+			!errors.Is(err, os.ErrDeadlineExceeded) {
 			t.Error(n, err)
 		}
 		if n, err := l.Write(make([]byte, 1)); n != 0 || !errors.Is(err, os.ErrDeadlineExceeded) {
@@ -122,13 +124,14 @@ func TestLinkThreads(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	if got := r.until(http2.RSTStream, http2.Data); got != "RST_STREAM 1 CANCEL" { // what was written is lost
+	// what was written is lost
+	if got := r.until(http2.RSTStream, http2.Data); got != "RST_STREAM 1 CANCEL" {
 		t.Error(got)
 	}
 }
 
-// TestLinkDropped: a write whose bytes another thread drops has not succeeded, whether the link is closed
-// then or not.
+// TestLinkDropped: a write whose bytes another thread drops has not succeeded, whether the link is
+// closed then or not.
 func TestLinkDropped(t *testing.T) {
 	t.Parallel()
 	for _, window := range []int{0, 3} {
@@ -193,8 +196,8 @@ func TestLinkHalves(t *testing.T) {
 	s.Settled("no streams", func(l *loop.Loop) bool { return s.Server.Tally(l).Streams == 0 })
 }
 
-// TestLinkAfterwards: what a handler has left to others is closed when it returns, and knows nothing
-// of the request that takes its place.
+// TestLinkAfterwards: what a handler has left to others is closed when it returns, and knows
+// nothing of the request that takes its place.
 func TestLinkAfterwards(t *testing.T) {
 	t.Parallel()
 	var kept net.Conn
@@ -211,7 +214,8 @@ func TestLinkAfterwards(t *testing.T) {
 	r := dial2(t, s)
 	r.head(1, 0, ":method", "CONNECT", ":scheme", "http", ":path", "/", ":authority", "a",
 		":protocol", "websocket").flush()
-	if first, last := r.until(http2.Headers), r.until(http2.Headers); first != "HEADERS 1 103" || last != "HEADERS 1 200" {
+	if first, last := r.until(http2.Headers), r.until(http2.Headers); first != "HEADERS 1 103" ||
+		last != "HEADERS 1 200" {
 		t.Error(first, last)
 	}
 	r.until(http2.Data) // the end of the stream

@@ -14,18 +14,21 @@ import (
 	"github.com/lwango/lwango/loop"
 )
 
-// TestHTTP2Untaken: a client that asks for heads and takes none of them is not read any more as soon as
-// some of them wait for its socket, whatever it asks for. Once it takes them, all of its requests are
-// answered.
+// TestHTTP2Untaken: a client that asks for heads and takes none of them is not read any more as
+// soon as some of them wait for its socket, whatever it asks for. Once it takes them, all of its
+// requests are answered.
 func TestHTTP2Untaken(t *testing.T) {
 	t.Parallel()
 	const requests, size = 8000, 4 << 10 // 32 MB, far more than the kernel takes
 	for name, first := range map[string]func(r *raw2, id uint32){
 		"HEAD": func(r *raw2, id uint32) {
-			r.head(id, http2.EndStream, ":method", "HEAD", ":scheme", "http", ":path", "/", ":authority", "a")
+			r.head(id, http2.EndStream, ":method", "HEAD", ":scheme", "http", ":path", "/", ":authority",
+				"a")
 		},
-		"204":   func(r *raw2, id uint32) { r.get(id, "x-status", "204") },
-		"pings": func(r *raw2, id uint32) { r.get(id, "x-status", "304").frame(http2.Ping, 0, 0, "12345678") },
+		"204": func(r *raw2, id uint32) { r.get(id, "x-status", "204") },
+		"pings": func(r *raw2, id uint32) {
+			r.get(id, "x-status", "304").frame(http2.Ping, 0, 0, "12345678")
+		},
 		"uploads": func(r *raw2, id uint32) {
 			r.post(id, "/", "x-status", "204").frame(http2.Data, http2.EndStream, id, "12345678")
 		},
@@ -58,7 +61,8 @@ func TestHTTP2Untaken(t *testing.T) {
 			t.Errorf("%s: %d bytes wait for the socket, behind %d requests", name, held, begun.Load())
 		}
 		for answered := 0; answered < requests; answered++ {
-			if got := r.until(http2.Headers, http2.GoAway, http2.RSTStream); !strings.HasPrefix(got, "HEADERS ") {
+			if got := r.until(http2.Headers, http2.GoAway, http2.RSTStream); !strings.HasPrefix(got,
+				"HEADERS ") {
 				t.Fatalf("%s: %s behind %d answers", name, got, answered)
 			}
 		}

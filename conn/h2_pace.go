@@ -8,15 +8,15 @@ import (
 	"github.com/lwango/lwango/stream"
 )
 
-// What a stream of HTTP/2 waits for is its client's fault only where the client alone can end it. Of
-// an answer that is the window of the stream: as long as that is shut, the stream's pace counts. If
-// the window of the connection is shut, all streams with content wait for the client together, as one
-// answer of HTTP/1.1 does: the pace of their share counts, and it is enough that any of them moves. If
-// the socket has no room, the pace of the session counts. While other streams have their turn, none
-// does. Content of a request is the client's fault as long as it has credit.
+// What a stream of HTTP/2 waits for is its client's fault only where the client alone can end it.
+// Of an answer that is the window of the stream: as long as that is shut, the stream's pace counts.
+// If the window of the connection is shut, all streams with content wait for the client together,
+// as one answer of HTTP/1.1 does: the pace of their share counts, and it is enough that any of them
+// moves. If the socket has no room, the pace of the session counts. While other streams have their
+// turn, none does. Content of a request is the client's fault as long as it has credit.
 //
-// A client cannot answer what has not reached it yet. On a slow line that is most of what was sent, and
-// stands in the kernel's queue. So now and then a wait checks that queue.
+// A client cannot answer what has not reached it yet. On a slow line that is most of what was sent,
+// and stands in the kernel's queue. So now and then a wait checks that queue.
 
 // share is the pace of all streams that wait for the window of their connection.
 type share struct {
@@ -74,8 +74,9 @@ type inFlight struct {
 	at    time.Duration // which was then, on the loop's clock
 }
 
-// checkProgress forgives l what was waited since the last check, if the client was taking what was on its way. At the
-// first check nobody knows whether it was: it is enough that something is on its way.
+// checkProgress forgives l what was waited since the last check, if the client was taking what was
+// on its way. At the first check nobody knows whether it was: it is enough that something is on its
+// way.
 func (s *session) checkProgress(l *stream.Limit, w *inFlight, rate int) {
 	if !l.Waiting() {
 		return
@@ -139,8 +140,8 @@ func (st *h2stream) slowest() *stream.Pace {
 	return &st.writing
 }
 
-// heed takes the PINGs of the client for a sign of life. That is so in a conversation: whoever has keep-alive
-// pings sent wants a silent one to last.
+// heed takes the PINGs of the client for a sign of life. That is so in a conversation: whoever has
+// keep-alive pings sent wants a silent one to last.
 func (st *h2stream) heed() {
 	if at := st.s.pinged; at > 0 && st.x != nil && st.x.resp.HeadSent() {
 		st.in.Heard(st.s.port.loop, at)

@@ -11,8 +11,9 @@ import (
 	"github.com/lwango/lwango/loop"
 )
 
-// TestHTTP2Priorities: when the connection's window opens, the most urgent streams go first, those of
-// one urgency take turns, and PRIORITY_UPDATE changes what the request has said, before it or later.
+// TestHTTP2Priorities: when the connection's window opens, the most urgent streams go first, those
+// of one urgency take turns, and PRIORITY_UPDATE changes what the request has said, before it or
+// later.
 func TestHTTP2Priorities(t *testing.T) {
 	t.Parallel()
 	body := []byte(strings.Repeat("x", 100<<10))
@@ -20,7 +21,9 @@ func TestHTTP2Priorities(t *testing.T) {
 		w.SetBody(body)
 		return 200
 	}})
-	update := func(r *raw2, id uint32, value string) { r.frame(http2.PriorityUpdate, 0, 0, uint32Of(id)+value) }
+	update := func(r *raw2, id uint32, value string) {
+		r.frame(http2.PriorityUpdate, 0, 0, uint32Of(id)+value)
+	}
 	r := dial2(t, s)
 	r.frame(http2.SettingsFrame, 0, 0, "\x00\x04"+uint32Of(1<<20))
 	update(r, 9, "u=0") // before its request
@@ -70,8 +73,8 @@ func TestHTTP2Priorities(t *testing.T) {
 	}
 }
 
-// TestHTTP2Incremental: of one urgency, answers that are not incremental go out one after the other in
-// the order of their requests, and those that are take turns behind them.
+// TestHTTP2Incremental: of one urgency, answers that are not incremental go out one after the other
+// in the order of their requests, and those that are take turns behind them.
 func TestHTTP2Incremental(t *testing.T) {
 	t.Parallel()
 	const size = 100 << 10
@@ -90,8 +93,10 @@ func TestHTTP2Incremental(t *testing.T) {
 		_, p := r.data()
 		got += len(p)
 	}
-	r.head(3, http2.EndStream, ":method", "GET", ":scheme", "http", ":path", "/later", ":authority", "a", "priority", "u=3")
-	r.get(5, "priority", "i").get(7).get(9, "priority", "u=3, i").get(11, "priority", "u=3").get(13, "priority", "u=3, i").get(15, "priority", "u=4")
+	r.head(3, http2.EndStream, ":method", "GET", ":scheme", "http", ":path", "/later", ":authority",
+		"a", "priority", "u=3")
+	r.get(5, "priority", "i").get(7).get(9, "priority", "u=3, i").get(11, "priority", "u=3").get(13,
+		"priority", "u=3, i").get(15, "priority", "u=4")
 	r.frame(http2.PriorityUpdate, 0, 0, uint32Of(13)+"u=3").frame(http2.Ping, 0, 0, "12345678").flush()
 	r.until(http2.Ping)
 	close(release) // the oldest of those that are not incremental is ready last
@@ -113,7 +118,8 @@ func TestHTTP2Incremental(t *testing.T) {
 		t.Fatal(order)
 	}
 	for i := 4; i < 10; i++ { // in turn
-		if id := order[i]; id != 5 && id != 7 && id != 9 || id == order[i+1] || id == order[i-1] || i > 6 && id != order[i-3] {
+		if id := order[i]; id != 5 && id != 7 && id != 9 || id == order[i+1] || id == order[i-1] ||
+			i > 6 && id != order[i-3] {
 			t.Fatal(order)
 		}
 	}

@@ -41,8 +41,9 @@ func (r *raw2) frame(t http2.Type, flags uint8, id uint32, payload string) *raw2
 
 // get is a request for "/", perhaps with more fields.
 func (r *raw2) get(id uint32, fields ...string) *raw2 {
-	return r.head(id, http2.EndStream, append([]string{":method", "GET", ":scheme", "http", ":path", "/",
-		":authority", "a"}, fields...)...)
+	return r.head(id, http2.EndStream,
+		append([]string{":method", "GET", ":scheme", "http", ":path", "/",
+			":authority", "a"}, fields...)...)
 }
 
 func (r *raw2) head(id uint32, flags uint8, fields ...string) *raw2 {
@@ -126,7 +127,8 @@ func typesOf(types []http2.Type) string {
 	return string(b)
 }
 
-// TestHTTP2ProtocolErrors: what clients send that may not be sent, and how the stream or the connection ends.
+// TestHTTP2ProtocolErrors: what clients send that may not be sent, and how the stream or the
+// connection ends.
 func TestHTTP2ProtocolErrors(t *testing.T) {
 	t.Parallel()
 	post := []string{":method", "POST", ":scheme", "http", ":path", "/", ":authority", "a"}
@@ -146,7 +148,8 @@ func TestHTTP2ProtocolErrors(t *testing.T) {
 		{"space in a name", bad("x y", "a"), reset},
 		{"colon in a name", bad("x:y", "a"), reset},
 		{"no name", bad("", "a"), reset},
-		{"CR", bad("x", "a\rb"), reset}, {"LF", bad("x", "a\nb"), reset}, {"NUL", bad("x", "a\x00b"), reset},
+		{"CR", bad("x", "a\rb"), reset}, {"LF", bad("x", "a\nb"), reset},
+		{"NUL", bad("x", "a\x00b"), reset},
 		{"space in front", bad("x", " a"), reset}, {"space behind", bad("x", "a "), reset},
 		{"connection", bad("connection", "close"), reset},
 		{"keep-alive", bad("keep-alive", "a"), reset},
@@ -158,20 +161,27 @@ func TestHTTP2ProtocolErrors(t *testing.T) {
 		{"unknown pseudo-field", func(r *raw2) {
 			r.head(1, http2.EndStream, ":method", "GET", ":scheme", "http", ":path", "/", ":x", "a")
 		}, reset},
-		{"no path", func(r *raw2) { r.head(1, http2.EndStream, ":method", "GET", ":scheme", "http", ":authority", "a") }, reset},
+		{"no path", func(r *raw2) {
+			r.head(1, http2.EndStream, ":method", "GET", ":scheme", "http", ":authority", "a")
+		}, reset},
 		{"empty path", func(r *raw2) {
 			r.head(1, http2.EndStream, ":method", "GET", ":scheme", "http", ":path", "", ":authority", "a")
 		}, reset},
-		{"no authority", func(r *raw2) { r.head(1, http2.EndStream, ":method", "GET", ":scheme", "http", ":path", "/") }, "HEADERS 1 400"},
+		{"no authority", func(r *raw2) {
+			r.head(1, http2.EndStream, ":method", "GET", ":scheme", "http", ":path", "/")
+		}, "HEADERS 1 400"},
 		{"two hosts", bad("host", "b"), "HEADERS 1 400"}, {"one host", bad("host", "a"), "HEADERS 1 200"},
 		{"absolute path", func(r *raw2) {
-			r.head(1, http2.EndStream, ":method", "GET", ":scheme", "http", ":path", "http://b/", ":authority", "a")
+			r.head(1, http2.EndStream, ":method", "GET", ":scheme", "http", ":path", "http://b/",
+				":authority", "a")
 		}, "HEADERS 1 400"},
 		{"control in the path", func(r *raw2) {
-			r.head(1, http2.EndStream, ":method", "GET", ":scheme", "http", ":path", "/\x01", ":authority", "a")
+			r.head(1, http2.EndStream, ":method", "GET", ":scheme", "http", ":path", "/\x01", ":authority",
+				"a")
 		}, "HEADERS 1 400"},
 		{"space in the path", func(r *raw2) {
-			r.head(1, http2.EndStream, ":method", "GET", ":scheme", "http", ":path", "/ HTTP/1.1", ":authority", "a")
+			r.head(1, http2.EndStream, ":method", "GET", ":scheme", "http", ":path", "/ HTTP/1.1",
+				":authority", "a")
 		}, "HEADERS 1 400"},
 		{"scheme", func(r *raw2) {
 			r.head(1, http2.EndStream, ":method", "GET", ":scheme", "ftp", ":path", "/", ":authority", "a")
@@ -179,43 +189,66 @@ func TestHTTP2ProtocolErrors(t *testing.T) {
 		{"https on a plain connection", func(r *raw2) {
 			r.head(1, http2.EndStream, ":method", "GET", ":scheme", "https", ":path", "/", ":authority", "a")
 		}, "HEADERS 1 421"},
-		{"te in upper case", bad("te", "TRAILERS"), "HEADERS 1 200"}, {"te of more", bad("te", "trailers, gzip"), reset},
+		{"te in upper case", bad("te", "TRAILERS"), "HEADERS 1 200"},
+		{"te of more", bad("te", "trailers, gzip"), reset},
 		{"userinfo", func(r *raw2) {
-			r.head(1, http2.EndStream, ":method", "GET", ":scheme", "http", ":path", "/", ":authority", "b@a")
+			r.head(1, http2.EndStream, ":method", "GET", ":scheme", "http", ":path", "/", ":authority",
+				"b@a")
 		}, "HEADERS 1 400"},
-		{"CONNECT", func(r *raw2) { r.head(1, http2.EndStream, ":method", "CONNECT", ":authority", "a:80") }, "HEADERS 1 405"},
-		{"fields beyond max_header_size", bad("x", strings.Repeat("v", 15<<10), "y", strings.Repeat("v", 900)), "HEADERS 1 431"},
+		{"CONNECT", func(r *raw2) {
+			r.head(1, http2.EndStream, ":method", "CONNECT", ":authority", "a:80")
+		}, "HEADERS 1 405"},
+		{"fields beyond max_header_size",
+			bad("x", strings.Repeat("v", 15<<10), "y", strings.Repeat("v", 900)), "HEADERS 1 431"},
 		{"content-length twice", bad("content-length", "0", "content-length", "1"), "HEADERS 1 400"},
 		{"less than content-length", func(r *raw2) {
-			r.head(1, 0, append(post, "content-length", "5")...).frame(http2.Data, http2.EndStream, 1, "four")
+			r.head(1, 0, append(post, "content-length", "5")...).frame(http2.Data, http2.EndStream, 1,
+				"four")
 		}, reset},
 		{"more than content-length", func(r *raw2) {
-			r.head(1, 0, append(post, "content-length", "3")...).frame(http2.Data, http2.EndStream, 1, "four")
+			r.head(1, 0, append(post, "content-length", "3")...).frame(http2.Data, http2.EndStream, 1,
+				"four")
 		}, reset},
 		{"content-length and no content", bad("content-length", "3"), reset},
 		{"even stream", func(r *raw2) { r.get(2) }, end}, {"stream 0", func(r *raw2) { r.get(0) }, end},
 		{"backwards", func(r *raw2) { r.get(5).get(3) }, end},
 		{"data on an idle stream", func(r *raw2) { r.frame(http2.Data, 0, 1, "x") }, end},
-		{"reset of an idle stream", func(r *raw2) { r.frame(http2.RSTStream, 0, 1, "\x00\x00\x00\x08") }, end},
-		{"an unknown frame on an even stream", func(r *raw2) { r.frame(0x42, 0, 2, "x").get(1) }, "HEADERS 1 200"},
-		{"push", func(r *raw2) { r.frame(http2.PushPromise, http2.EndHeaders, 1, "\x00\x00\x00\x02") }, end},
+		{"reset of an idle stream", func(r *raw2) { r.frame(http2.RSTStream, 0, 1, "\x00\x00\x00\x08") },
+			end},
+		{"an unknown frame on an even stream", func(r *raw2) { r.frame(0x42, 0, 2, "x").get(1) },
+			"HEADERS 1 200"},
+		{"push", func(r *raw2) { r.frame(http2.PushPromise, http2.EndHeaders, 1, "\x00\x00\x00\x02") },
+			end},
 		{"a frame in a field block", func(r *raw2) {
 			r.frame(http2.Headers, 0, 1, block(":method", "GET")).frame(http2.Ping, 0, 0, "12345678")
 		}, end},
-		{"continuation of nothing", func(r *raw2) { r.frame(http2.Continuation, http2.EndHeaders, 1, "") }, end},
-		{"frame too large", func(r *raw2) { r.frame(http2.Data, 0, 1, strings.Repeat("x", 16<<10+1)) }, "GOAWAY FRAME_SIZE_ERROR"},
+		{"continuation of nothing",
+			func(r *raw2) { r.frame(http2.Continuation, http2.EndHeaders, 1, "") }, end},
+		{"frame too large", func(r *raw2) { r.frame(http2.Data, 0, 1, strings.Repeat("x", 16<<10+1)) },
+			"GOAWAY FRAME_SIZE_ERROR"},
 		{"ping of 7", func(r *raw2) { r.frame(http2.Ping, 0, 0, "1234567") }, "GOAWAY FRAME_SIZE_ERROR"},
-		{"settings of 5", func(r *raw2) { r.frame(http2.SettingsFrame, 0, 0, "12345") }, "GOAWAY FRAME_SIZE_ERROR"},
-		{"window of 2^31", func(r *raw2) { r.frame(http2.SettingsFrame, 0, 0, "\x00\x04\x80\x00\x00\x00") }, "GOAWAY FLOW_CONTROL_ERROR"},
-		{"frames of 2^24", func(r *raw2) { r.frame(http2.SettingsFrame, 0, 0, "\x00\x05\x01\x00\x00\x00") }, end},
+		{"settings of 5", func(r *raw2) { r.frame(http2.SettingsFrame, 0, 0, "12345") },
+			"GOAWAY FRAME_SIZE_ERROR"},
+		{"window of 2^31", func(r *raw2) {
+			r.frame(http2.SettingsFrame, 0, 0, "\x00\x04\x80\x00\x00\x00")
+		}, "GOAWAY FLOW_CONTROL_ERROR"},
+		{"frames of 2^24", func(r *raw2) {
+			r.frame(http2.SettingsFrame, 0, 0, "\x00\x05\x01\x00\x00\x00")
+		}, end},
 		{"update of 0", func(r *raw2) { r.frame(http2.WindowUpdate, 0, 0, "\x00\x00\x00\x00") }, end},
 		{"updates beyond 2^31", func(r *raw2) {
-			r.frame(http2.WindowUpdate, 0, 0, "\x7f\xff\xff\xff").frame(http2.WindowUpdate, 0, 0, "\x7f\xff\xff\xff")
+			r.frame(http2.WindowUpdate, 0, 0, "\x7f\xff\xff\xff").frame(http2.WindowUpdate, 0, 0,
+				"\x7f\xff\xff\xff")
 		}, "GOAWAY FLOW_CONTROL_ERROR"},
-		{"a block that is none", func(r *raw2) { r.frame(http2.Headers, http2.EndHeaders|http2.EndStream, 1, "\xff\xff\xff\xff\xff") }, "GOAWAY COMPRESSION_ERROR"},
-		{"padding that is all", func(r *raw2) { r.frame(http2.Headers, http2.EndHeaders|http2.EndStream|http2.Padded, 1, "\x05abc") }, end},
+		{"a block that is none", func(r *raw2) {
+			r.frame(http2.Headers, http2.EndHeaders|http2.EndStream, 1, "\xff\xff\xff\xff\xff")
+		}, "GOAWAY COMPRESSION_ERROR"},
+		{"padding that is all", func(r *raw2) {
+			r.frame(http2.Headers, http2.EndHeaders|http2.EndStream|http2.Padded, 1, "\x05abc")
+		}, end},
 		{"itself first", func(r *raw2) {
-			r.frame(http2.Headers, http2.EndHeaders|http2.EndStream|http2.Prioritied, 1, "\x00\x00\x00\x01\x10"+block(":method", "GET"))
+			r.frame(http2.Headers, http2.EndHeaders|http2.EndStream|http2.Prioritied, 1,
+				"\x00\x00\x00\x01\x10"+block(":method", "GET"))
 		}, end},
 		{"CONTINUATION flood", func(r *raw2) {
 			r.frame(http2.Headers, 0, 1, block(":method", "GET"))
@@ -306,15 +339,17 @@ func TestHTTP2RunningHandlers(t *testing.T) {
 	t.Parallel()
 	var running, most atomic.Int64
 	release := make(chan struct{})
-	s := start(t, modes.HTTP2, conn.Config{Limits: conn.Limits{MaxStreams: 50}, Handler: func(req *conn.Request, w *conn.Response) int {
-		if n := running.Add(1); n > most.Load() {
-			most.Store(n)
-		}
-		defer running.Add(-1)
-		req.KeepWaiting(true) // as one that does not heed that its client has left
-		_, _ = req.AwaitAny(-1, loop.FromChan(release))
-		return 200
-	}})
+	s := start(t, modes.HTTP2,
+		conn.Config{Limits: conn.Limits{MaxStreams: 50},
+			Handler: func(req *conn.Request, w *conn.Response) int {
+				if n := running.Add(1); n > most.Load() {
+					most.Store(n)
+				}
+				defer running.Add(-1)
+				req.KeepWaiting(true) // as one that does not heed that its client has left
+				_, _ = req.AwaitAny(-1, loop.FromChan(release))
+				return 200
+			}})
 	r := dial2(t, s)
 	for id := uint32(1); id < 101; id += 2 {
 		r.get(id)
@@ -339,8 +374,8 @@ func TestHTTP2RunningHandlers(t *testing.T) {
 	close(release)
 }
 
-// TestHTTP2Windows: content goes out within the windows of stream and connection, whatever they are,
-// and a client that takes nothing holds up neither other streams nor the server.
+// TestHTTP2Windows: content goes out within the windows of stream and connection, whatever they
+// are, and a client that takes nothing holds up neither other streams nor the server.
 func TestHTTP2Windows(t *testing.T) {
 	t.Parallel()
 	body := strings.Repeat("x", 100<<10)
@@ -396,12 +431,14 @@ func (r *raw2) data() (http2.Header, []byte) {
 // TestHTTP2SlowBody: a client that does not send its body gets 408, and its other streams go on.
 func TestHTTP2SlowBody(t *testing.T) {
 	t.Parallel()
-	s := start(t, modes.HTTP2, conn.Config{Limits: conn.Limits{BodyTimeout: 50 * time.Millisecond}, Handler: func(req *conn.Request, w *conn.Response) int {
-		if _, err := io.Copy(io.Discard, req.Body()); err != nil {
-			return w.Error(400, err)
-		}
-		return w.Text(200, "served")
-	}})
+	s := start(t, modes.HTTP2,
+		conn.Config{Limits: conn.Limits{BodyTimeout: 50 * time.Millisecond},
+			Handler: func(req *conn.Request, w *conn.Response) int {
+				if _, err := io.Copy(io.Discard, req.Body()); err != nil {
+					return w.Error(400, err)
+				}
+				return w.Text(200, "served")
+			}})
 	r := dial2(t, s)
 	r.head(1, 0, ":method", "POST", ":scheme", "http", ":path", "/", ":authority", "a").flush()
 	if got := r.until(http2.Headers, http2.GoAway); got != "HEADERS 1 408" {
@@ -416,7 +453,8 @@ func TestHTTP2SlowBody(t *testing.T) {
 // TestHTTP2Idle: a session without streams ends after keep_alive_timeout, with a GOAWAY.
 func TestHTTP2Idle(t *testing.T) {
 	t.Parallel()
-	s := start(t, modes.HTTP2, conn.Config{Limits: conn.Limits{KeepAliveTimeout: 50 * time.Millisecond}, Handler: hello})
+	s := start(t, modes.HTTP2,
+		conn.Config{Limits: conn.Limits{KeepAliveTimeout: 50 * time.Millisecond}, Handler: hello})
 	r := dial2(t, s)
 	r.get(1).flush()
 	if got := r.until(http2.GoAway); got != "GOAWAY NO_ERROR" {

@@ -10,21 +10,22 @@ import (
 // remnant is what a session keeps of a closed stream whose client may still send. Its thread has
 // ended, and what comes is dropped.
 //
-// Behind an answer that has not waited for the end of the body, the client is not told at once: some
-// clients take RST_STREAM for the end of the exchange and lose the answer, even with NO_ERROR (RFC
-// 9113 section 8.1). So what HTTP/1.1 drains is drained here, too: drainLimit bytes, each within
-// body_timeout. Then the client is told to stop.
+// Behind an answer that has not waited for the end of the body, the client is not told at once:
+// some clients take RST_STREAM for the end of the exchange and lose the answer, even with NO_ERROR
+// (RFC 9113 section 8.1). So what HTTP/1.1 drains is drained here, too: drainLimit bytes, each
+// within body_timeout. Then the client is told to stop.
 //
 // What was on its way when the client was told is no mistake (RFC 9113 section 5.1). It is no more
 // than credit.
 type remnant struct {
 	id       uint32
-	told     bool          // to stop; until then its mistakes are those of an open stream
-	left     int64         // bytes that may come before it is told
-	credit   int64         // bytes that may come at all
-	expected int64         // what is missing of its Content-Length; -1: unknown
-	window   int64         // how much content the client would take
-	until    time.Duration // on the loop's clock: when it is told at the latest, or, if it was, forgotten
+	told     bool  // to stop; until then its mistakes are those of an open stream
+	left     int64 // bytes that may come before it is told
+	credit   int64 // bytes that may come at all
+	expected int64 // what is missing of its Content-Length; -1: unknown
+	window   int64 // how much content the client would take
+	// on the loop's clock: when it is told at the latest, or, if it was, forgotten
+	until time.Duration
 }
 
 // maxRemnants is how many remnants a session keeps. The oldest one makes way for a new one.
@@ -41,7 +42,8 @@ func (st *h2stream) mayStillSend() bool {
 // drain keeps a remnant of the stream, whose answer is complete and whose body is not.
 func (s *session) drain(st *h2stream) {
 	b := &st.body
-	r := remnant{id: st.ID, left: drainLimit, credit: b.flow.Credit, expected: b.expected, window: st.Window}
+	r := remnant{id: st.ID, left: drainLimit, credit: b.flow.Credit, expected: b.expected,
+		window: st.Window}
 	more := max(drainLimit+1-r.credit, 0) // a client that is to be told sends one byte too many
 	s.announce(r.id, more)
 	r.credit += more
@@ -177,7 +179,9 @@ func (s *session) expire() time.Duration {
 	}
 	now := s.Loop().Clock(s.Loop().Time())
 	next := never
-	s.remnants = slices.DeleteFunc(s.remnants, func(r remnant) bool { return r.told && r.until <= now })
+	s.remnants = slices.DeleteFunc(s.remnants, func(r remnant) bool {
+		return r.told && r.until <= now
+	})
 	for i := range s.remnants {
 		r := &s.remnants[i]
 		if r.until <= now && !r.told {

@@ -20,7 +20,8 @@ import (
 
 // post begins a request for a path with a body.
 func (r *raw2) post(id uint32, path string, fields ...string) *raw2 {
-	return r.head(id, 0, append([]string{":method", "POST", ":scheme", "http", ":path", path, ":authority", "a"}, fields...)...)
+	return r.head(id, 0, append(
+		[]string{":method", "POST", ":scheme", "http", ":path", path, ":authority", "a"}, fields...)...)
 }
 
 // content sends n bytes in frames that are full.
@@ -56,7 +57,8 @@ func (r *raw2) resets() (all string) {
 	}
 }
 
-// TestHTTP2LateMistakes: behind an answer, a stream whose client may still send has errors as before.
+// TestHTTP2LateMistakes: behind an answer, a stream whose client may still send has errors as
+// before.
 func TestHTTP2LateMistakes(t *testing.T) {
 	t.Parallel()
 	trailer := block("x-a", "1")
@@ -72,10 +74,13 @@ func TestHTTP2LateMistakes(t *testing.T) {
 		{"window too large", "", func(r *raw2) {
 			r.frame(http2.WindowUpdate, 0, 1, uint32Of(1<<31-1))
 		}, "1 FLOW_CONTROL_ERROR\n", true},
-		{"more than Content-Length", "3", func(r *raw2) { r.frame(http2.Data, 0, 1, "four") }, "1 PROTOCOL_ERROR\n", true},
-		{"less", "3", func(r *raw2) { r.frame(http2.Data, http2.EndStream, 1, "xx") }, "1 PROTOCOL_ERROR\n", false},
+		{"more than Content-Length", "3", func(r *raw2) { r.frame(http2.Data, 0, 1, "four") },
+			"1 PROTOCOL_ERROR\n", true},
+		{"less", "3", func(r *raw2) { r.frame(http2.Data, http2.EndStream, 1, "xx") },
+			"1 PROTOCOL_ERROR\n", false},
 		{"less, and a trailer", "3", func(r *raw2) {
-			r.frame(http2.Data, 0, 1, "xx").frame(http2.Headers, http2.EndHeaders|http2.EndStream, 1, trailer)
+			r.frame(http2.Data, 0, 1, "xx").frame(http2.Headers, http2.EndHeaders|http2.EndStream, 1,
+				trailer)
 		}, "1 PROTOCOL_ERROR\n", false},
 		{"trailer that does not end", "", func(r *raw2) {
 			r.frame(http2.Headers, http2.EndHeaders, 1, trailer)
@@ -112,22 +117,23 @@ func TestHTTP2LateMistakes(t *testing.T) {
 	}
 }
 
-// TestHTTP2Unread: the client of an upload that its handler does not read may send the rest, if that
-// is short, and is told to stop otherwise. What it has sent meanwhile is no mistake of it.
+// TestHTTP2Unread: the client of an upload that its handler does not read may send the rest, if
+// that is short, and is told to stop otherwise. What it has sent meanwhile is no mistake of it.
 func TestHTTP2Unread(t *testing.T) {
 	t.Parallel()
 	release := make(chan struct{})
 	defer close(release)
-	s := start(t, modes.HTTP2, conn.Config{Limits: conn.Limits{MaxStreams: 200, MaxBodySize: -1, BodyTimeout: wait.Patience},
-		Handler: func(req *conn.Request, w *conn.Response) int {
-			switch req.Path() {
-			case "/wait":
-				_, _ = req.AwaitAny(-1, loop.FromChan(release))
-			case "/panic":
-				panic(http.ErrAbortHandler)
-			}
-			return w.Text(200, "unread")
-		}})
+	s := start(t, modes.HTTP2,
+		conn.Config{Limits: conn.Limits{MaxStreams: 200, MaxBodySize: -1, BodyTimeout: wait.Patience},
+			Handler: func(req *conn.Request, w *conn.Response) int {
+				switch req.Path() {
+				case "/wait":
+					_, _ = req.AwaitAny(-1, loop.FromChan(release))
+				case "/panic":
+					panic(http.ErrAbortHandler)
+				}
+				return w.Text(200, "unread")
+			}})
 	const most = 256 << 10
 	check := func(what, got, want string) {
 		t.Helper()
@@ -137,7 +143,8 @@ func TestHTTP2Unread(t *testing.T) {
 	}
 	answered := func(r *raw2, id uint32) {
 		t.Helper()
-		if got := r.flush().until(http2.Headers, http2.RSTStream); got != fmt.Sprintf("HEADERS %d 200", id) {
+		if got := r.flush().until(http2.Headers, http2.RSTStream); got != fmt.Sprintf("HEADERS %d 200",
+			id) {
 			t.Error(got)
 		}
 	}
@@ -150,7 +157,8 @@ func TestHTTP2Unread(t *testing.T) {
 	check("behind the end", r.frame(http2.Data, 0, 1, "x").resets(), "1 STREAM_CLOSED\n")
 	for id := uint32(101); id < 105; id += 2 {
 		answered(r.post(id, "/"), id)
-		check("a body without an end", r.content(id, most, 0).frame(http2.Data, 0, id, "x").resets(), fmt.Sprint(id, " NO_ERROR\n"))
+		check("a body without an end", r.content(id, most, 0).frame(http2.Data, 0, id, "x").resets(),
+			fmt.Sprint(id, " NO_ERROR\n"))
 	}
 	answered(r.post(121, "/", "content-length", "1000000000"), 121)
 	check("a long body, as far as it is drained", r.content(121, most, 0).resets(), "")
@@ -159,15 +167,18 @@ func TestHTTP2Unread(t *testing.T) {
 	// The trailer section changes the table of fields.
 	answered(r.post(123, "/"), 123)
 	r.frame(http2.Headers, http2.EndHeaders|http2.EndStream, 123, "\x40\x01x\x01y")
-	r.frame(http2.Headers, http2.EndHeaders|http2.EndStream, 125, block(":method", "GET", ":scheme", "http", ":path", "/", ":authority", "a")+"\xbe")
+	r.frame(http2.Headers, http2.EndHeaders|http2.EndStream, 125,
+		block(":method", "GET", ":scheme", "http", ":path", "/", ":authority", "a")+"\xbe")
 	answered(r, 125)
 	check("a trailer section", r.resets(), "")
-	check("a second one", r.frame(http2.Headers, http2.EndHeaders|http2.EndStream, 123, "\xbe").resets(), "GOAWAY STREAM_CLOSED\nend")
+	check("a second one", r.frame(http2.Headers, http2.EndHeaders|http2.EndStream, 123,
+		"\xbe").resets(), "GOAWAY STREAM_CLOSED\nend")
 
 	r = dial2(t, s)
 	for id := uint32(1); id < 41; id += 2 {
 		r.post(id, "/panic")
-		if got := r.flush().until(http2.RSTStream); got != fmt.Sprintf("RST_STREAM %d INTERNAL_ERROR", id) {
+		if got := r.flush().until(http2.RSTStream); got != fmt.Sprintf("RST_STREAM %d INTERNAL_ERROR",
+			id) {
 			t.Error(got)
 		}
 		check("behind a reset", r.content(id, http2.Window, 0).resets(), "")
@@ -192,10 +203,12 @@ func TestHTTP2Unread(t *testing.T) {
 func TestHTTP2RefusedUpload(t *testing.T) {
 	t.Parallel()
 	release := make(chan struct{})
-	s := start(t, modes.HTTP2, conn.Config{Limits: conn.Limits{MaxStreams: 1}, Handler: func(req *conn.Request, w *conn.Response) int {
-		_, _ = req.AwaitAny(-1, loop.FromChan(release))
-		return 204
-	}})
+	s := start(t, modes.HTTP2,
+		conn.Config{Limits: conn.Limits{MaxStreams: 1},
+			Handler: func(req *conn.Request, w *conn.Response) int {
+				_, _ = req.AwaitAny(-1, loop.FromChan(release))
+				return 204
+			}})
 	r := dial2(t, s).get(1)
 	want := ""
 	for id := uint32(3); id < 63; id += 2 {
@@ -220,12 +233,14 @@ func TestHTTP2Curl(t *testing.T) {
 	}
 	file := t.TempDir() + "/f"
 	run(t, func(t *testing.T, m mode) {
-		s := start(t, m, conn.Config{Handler: func(_ *conn.Request, w *conn.Response) int { return w.Text(403, "unread") }})
+		s := start(t, m, conn.Config{Handler: func(_ *conn.Request, w *conn.Response) int {
+			return w.Text(403, "unread")
+		}})
 		for _, n := range []int{10, 100_000, 250_000, 3 << 20} {
 			must.Do(t, os.WriteFile(file, make([]byte, n), 0o600))
 			for _, length := range []string{"Content-Length: " + fmt.Sprint(n), "Content-Length:"} {
-				out, err := exec.Command(curl, "-sSk", "--http2-prior-knowledge", "-H", length, "-H", "Expect:", "--data-binary", "@"+file,
-					"-w", " %{http_code}", url2(s, "/")).CombinedOutput()
+				out, err := exec.Command(curl, "-sSk", "--http2-prior-knowledge", "-H", length, "-H", "Expect:",
+					"--data-binary", "@"+file, "-w", " %{http_code}", url2(s, "/")).CombinedOutput()
 				if err != nil || string(out) != "unread 403" {
 					t.Errorf("%d bytes, %q: %s, %v", n, length, out, err)
 				}
@@ -234,8 +249,8 @@ func TestHTTP2Curl(t *testing.T) {
 	}, modes.HTTP2, modes.HTTP2TLS)
 }
 
-// TestHTTP2TruncatedUpload: a body whose stream is reset after its last frame, and before the handler
-// has read all of it, does not end as if it were whole.
+// TestHTTP2TruncatedUpload: a body whose stream is reset after its last frame, and before the
+// handler has read all of it, does not end as if it were whole.
 func TestHTTP2TruncatedUpload(t *testing.T) {
 	t.Parallel()
 	reading, reset, got := make(chan struct{}), make(chan struct{}), make(chan error, 1)
@@ -284,12 +299,13 @@ func TestHTTP2LateContinuation(t *testing.T) {
 	}
 }
 
-// TestHTTP2BlocksInTime: header_timeout is for each field block that comes in pieces, and not for all of
-// a stream.
+// TestHTTP2BlocksInTime: header_timeout is for each field block that comes in pieces, and not for
+// all of a stream.
 func TestHTTP2BlocksInTime(t *testing.T) {
 	t.Parallel()
 	s := start(t, modes.HTTP2, conn.Config{
-		Limits: conn.Limits{HeaderTimeout: 10 * time.Second, BodyTimeout: time.Hour, KeepAliveTimeout: time.Hour},
+		Limits: conn.Limits{HeaderTimeout: 10 * time.Second, BodyTimeout: time.Hour,
+			KeepAliveTimeout: time.Hour},
 		Handler: func(req *conn.Request, w *conn.Response) int {
 			_, err := io.Copy(io.Discard, req.Body())
 			return w.Text(200, fmt.Sprint(err))
@@ -310,16 +326,17 @@ func TestHTTP2BlocksInTime(t *testing.T) {
 	}
 }
 
-// TestHTTP2FullWindowUnread: a client that has used its window up before it is answered may send as much as
-// others, and is told then. Some clients that are told sooner do not see the answer.
+// TestHTTP2FullWindowUnread: a client that has used its window up before it is answered may send as
+// much as others, and is told then. Some clients that are told sooner do not see the answer.
 func TestHTTP2FullWindowUnread(t *testing.T) {
 	t.Parallel()
 	release := make(chan struct{})
-	s := start(t, modes.HTTP2, conn.Config{Limits: conn.Limits{MaxBodySize: -1, BodyTimeout: time.Hour},
-		Handler: func(req *conn.Request, w *conn.Response) int {
-			_, _ = req.AwaitAny(-1, loop.FromChan(release))
-			return w.Text(200, "unread")
-		}})
+	s := start(t, modes.HTTP2,
+		conn.Config{Limits: conn.Limits{MaxBodySize: -1, BodyTimeout: time.Hour},
+			Handler: func(req *conn.Request, w *conn.Response) int {
+				_, _ = req.AwaitAny(-1, loop.FromChan(release))
+				return w.Text(200, "unread")
+			}})
 	r := dial2(t, s).post(1, "/", "content-length", "1000000000").content(1, http2.Window, 0).flush()
 	s.Settle()
 	close(release)
@@ -329,7 +346,8 @@ func TestHTTP2FullWindowUnread(t *testing.T) {
 	if got := r.content(1, 256<<10, 0).resets(); got != "" {
 		t.Error("too soon: ", got)
 	}
-	if got := r.frame(http2.Data, 0, 1, "x").flush().until(http2.RSTStream); got != "RST_STREAM 1 NO_ERROR" {
+	if got := r.frame(http2.Data, 0, 1,
+		"x").flush().until(http2.RSTStream); got != "RST_STREAM 1 NO_ERROR" {
 		t.Error(got)
 	}
 }

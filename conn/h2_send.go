@@ -62,7 +62,8 @@ func (st *h2stream) sendNow(p []byte) []byte {
 func (st *h2stream) Taken(n int) {
 	st.moved(n)
 	st.keepsWaiting()
-	if left := len(st.Pending); st.duplexing && 0 < left && left < n && (st.Window <= 0 || st.s.Window <= 0) {
+	if left := len(st.Pending); st.duplexing && 0 < left && left < n &&
+		(st.Window <= 0 || st.s.Window <= 0) {
 		st.Pending = bytes.Clone(st.Pending) // it may be for long, and is a small part of what was held
 	}
 	if st.Allowed == 0 {

@@ -13,10 +13,10 @@ import (
 	"github.com/lwango/lwango/stream"
 )
 
-// session is a connection of HTTP/2 (RFC 9113), and the task of its thread. The thread reads frames,
-// begins a thread for each stream, and sends what these have gathered, all that a turn of the loop
-// has brought in one write. So streams neither read nor write the socket. Between two turns the
-// session holds no coroutine, unless the client does not take what it is sent.
+// session is a connection of HTTP/2 (RFC 9113), and the task of its thread. The thread reads
+// frames, begins a thread for each stream, and sends what these have gathered, all that a turn of
+// the loop has brought in one write. So streams neither read nor write the socket. Between two
+// turns the session holds no coroutine, unless the client does not take what it is sent.
 type session struct {
 	*connection
 	set *settings // of the last request
@@ -67,7 +67,8 @@ const (
 	failing                                  // because of an error: nothing more is read
 	windowReturned                           // returnWindow was called
 	closeNotifySent                          // sendCloseNotify was called
-	ofProxy                                  // the peer is a trusted proxy, whose streams are many clients'
+	// the peer is a trusted proxy, whose streams are many clients'
+	ofProxy
 )
 
 // Limits of a session.
@@ -189,15 +190,16 @@ func (s *session) Run(t *loop.Thread) coro.Code {
 	}
 }
 
-// awaitHandlers keeps the connection for the handlers of streams that have no client any more. They go
-// on, and count.
+// awaitHandlers keeps the connection for the handlers of streams that have no client any more. They
+// go on, and count.
 func (s *session) awaitHandlers() coro.Code {
 	loop.Indispensable(&s.connection.Thread)
 	loop.IdleTimeout(&s.connection.Thread, -1)
 	return coro.Suspend
 }
 
-// partial reports whether a part of the preface, of a frame, of a field block or of a TLS record has come.
+// partial reports whether a part of the preface, of a frame, of a field block or of a TLS record
+// has come.
 func (s *session) partial() bool {
 	return !s.Settled || s.Block.Stream != 0 || len(s.Unused()) > 0 || s.tls != nil && heldTLS(s.tls)
 }
@@ -205,15 +207,15 @@ func (s *session) partial() bool {
 // restOfPart returns how long the rest of what has come in part may take, however its bytes come.
 func (s *session) restOfPart(now time.Duration) time.Duration {
 	limit := s.set.HeaderTimeout
-	if have := s.Unused(); s.Block.Stream == 0 && len(have) >= http2.HeaderSize && len(s.remnants) > 0 &&
-		http2.ParseHeader(have).Type == http2.Data {
+	if have := s.Unused(); s.Block.Stream == 0 && len(have) >= http2.HeaderSize &&
+		len(s.remnants) > 0 && http2.ParseHeader(have).Type == http2.Data {
 		limit = max(limit, s.set.BodyTimeout) // content that is dropped
 	}
 	return max(limit-(now-s.partFrom), time.Millisecond)
 }
 
-// rest leaves the session without a coroutine until something comes. draining is how long it is until
-// a remnant has to be seen to; negative: none has.
+// rest leaves the session without a coroutine until something comes. draining is how long it is
+// until a remnant has to be seen to; negative: none has.
 func (s *session) rest(draining time.Duration) coro.Code {
 	t := &s.connection.Thread
 	lp := t.Loop()
@@ -248,8 +250,8 @@ func (s *session) rest(draining time.Duration) coro.Code {
 	return coro.WantRead
 }
 
-// countPartial is called when nothing more has come. What has come of a frame, or of a TLS record, counts as
-// moved for the streams that wait for content: a slow client may send it piece by piece.
+// countPartial is called when nothing more has come. What has come of a frame, or of a TLS record,
+// counts as moved for the streams that wait for content: a slow client may send it piece by piece.
 func (s *session) countPartial() {
 	n := int(s.reading.Bytes() - s.seen)
 	s.seen = s.reading.Bytes()
@@ -294,8 +296,9 @@ func (s *session) abandon() {
 	}
 }
 
-// sendCloseNotify tells a client of TLS that no more will be sent (RFC 8446 section 6.1), and reports whether
-// it has done so just now. Nothing can be written behind it, so nothing more is read.
+// sendCloseNotify tells a client of TLS that no more will be sent (RFC 8446 section 6.1), and
+// reports whether it has done so just now. Nothing can be written behind it, so nothing more is
+// read.
 func (s *session) sendCloseNotify() bool {
 	c := s.connection
 	if c.tls == nil || s.flags&closeNotifySent != 0 {

@@ -10,9 +10,9 @@ import (
 	"github.com/lwango/lwango/internal/wire/http2"
 )
 
-// TestHTTP2PiecesBehindAWindow: streams that share the window of their connection wait for each other, not
-// for the client, which takes all at once. What they read meanwhile does not go out in crumbs, each of
-// which would cost a frame and a turn.
+// TestHTTP2PiecesBehindAWindow: streams that share the window of their connection wait for each
+// other, not for the client, which takes all at once. What they read meanwhile does not go out in
+// crumbs, each of which would cost a frame and a turn.
 func TestHTTP2PiecesBehindAWindow(t *testing.T) {
 	t.Parallel()
 	const size, streams, step = 1 << 20, 16, 16 << 10

@@ -52,12 +52,15 @@ func dialPieces(t *testing.T, s *site) (*raw2, *pieces) {
 	return r, p
 }
 
-// TestHTTP2FrameByteByByte: a frame, or a record of TLS, that comes byte by byte has header_timeout in all, unless
-// requests are under way; and its connection gives way to a newcomer.
+// TestHTTP2FrameByteByByte: a frame, or a record of TLS, that comes byte by byte has header_timeout
+// in all, unless requests are under way; and its connection gives way to a newcomer.
 func TestHTTP2FrameByteByByte(t *testing.T) {
 	t.Parallel()
 	run2(t, func(t *testing.T, m mode) {
-		s := start(t, m, conn.Config{Handler: hello, Limits: conn.Limits{HeaderTimeout: 10 * time.Second, KeepAliveTimeout: time.Minute, MaxConnections: 2}})
+		s := start(t, m,
+			conn.Config{Handler: hello,
+				Limits: conn.Limits{HeaderTimeout: 10 * time.Second, KeepAliveTimeout: time.Minute,
+					MaxConnections: 2}})
 		r, p := dialPieces(t, s)
 		if got := get1(r, m).until(http2.Headers); got != "HEADERS 1 200" {
 			t.Fatal(got)
@@ -95,13 +98,14 @@ func TestHTTP2SlowFrame(t *testing.T) {
 	t.Parallel()
 	const silence = wait.Patience
 	run2(t, func(t *testing.T, m mode) {
-		s := start(t, m, conn.Config{Limits: conn.Limits{BodyTimeout: silence, MinRate: -1}, Handler: func(req *conn.Request, w *conn.Response) int {
-			n, err := io.Copy(io.Discard, req.Body())
-			if n != 16<<10 || err != nil {
-				return 400
-			}
-			return 200
-		}})
+		s := start(t, m, conn.Config{Limits: conn.Limits{BodyTimeout: silence, MinRate: -1},
+			Handler: func(req *conn.Request, w *conn.Response) int {
+				n, err := io.Copy(io.Discard, req.Body())
+				if n != 16<<10 || err != nil {
+					return 400
+				}
+				return 200
+			}})
 		r, p := dialPieces(t, s)
 		r.head(1, 0, ":method", "POST", ":scheme", scheme(m), ":path", "/", ":authority", "a").flush()
 		p.holds = true
@@ -124,5 +128,6 @@ func scheme(m mode) string {
 }
 
 func get1(r *raw2, m mode) *raw2 {
-	return r.head(1, http2.EndStream, ":method", "GET", ":scheme", scheme(m), ":path", "/", ":authority", "a").flush()
+	return r.head(1, http2.EndStream, ":method", "GET", ":scheme", scheme(m), ":path", "/",
+		":authority", "a").flush()
 }

@@ -14,10 +14,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// steady reads the answers of streams. Whenever all has come that the connection has credit for, step
-// passes, and it opens the windows of the streams and the connection by so much. It returns how much has
-// come of each, and how the first that has not come to its end was reset.
-func (r *raw2) steady(s *site, streams int, ofStream, ofConnection uint32, step time.Duration) (got map[uint32]int, reset string) {
+// steady reads the answers of streams. Whenever all has come that the connection has credit for,
+// step passes, and it opens the windows of the streams and the connection by so much. It returns
+// how much has come of each, and how the first that has not come to its end was reset.
+func (r *raw2) steady(s *site, streams int, ofStream, ofConnection uint32,
+	step time.Duration) (got map[uint32]int, reset string) {
 	r.t.Helper()
 	got = map[uint32]int{}
 	for ended, credit := 0, http2.Window; ended < streams; {
@@ -50,8 +51,8 @@ func (r *raw2) steady(s *site, streams int, ofStream, ofConnection uint32, step 
 	return got, ""
 }
 
-// TestHTTP2SteadyReader: a client that takes an answer steadily gets all of it, however long that lasts,
-// and however the answer is made.
+// TestHTTP2SteadyReader: a client that takes an answer steadily gets all of it, however long that
+// lasts, and however the answer is made.
 func TestHTTP2SteadyReader(t *testing.T) {
 	t.Parallel()
 	const silence = wait.Patience
@@ -71,11 +72,14 @@ func TestHTTP2SteadyReader(t *testing.T) {
 			_ = d.End()
 			return 200
 		},
-		"off the loop": conn.HTTP(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { _, _ = w.Write(body) })),
+		"off the loop": conn.HTTP(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			_, _ = w.Write(body)
+		})),
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s := start(t, modes.HTTP2, conn.Config{Handler: h, Limits: conn.Limits{WriteTimeout: silence, MinRate: -1}})
+			s := start(t, modes.HTTP2,
+				conn.Config{Handler: h, Limits: conn.Limits{WriteTimeout: silence, MinRate: -1}})
 			r := dial2(t, s).get(1).flush()
 			got, reset := r.steady(s, 1, 1<<10, 1<<10, silence/25)
 			if reset != "" || got[1] != size {
@@ -90,7 +94,8 @@ func TestHTTP2SteadyReader(t *testing.T) {
 	}
 }
 
-// TestHTTP2WaitsForItsTurn: an answer that other streams of the connection go before is nobody's fault.
+// TestHTTP2WaitsForItsTurn: an answer that other streams of the connection go before is nobody's
+// fault.
 func TestHTTP2WaitsForItsTurn(t *testing.T) {
 	t.Parallel()
 	const silence, size, streams = wait.Patience, 48 << 10, 8 // the last one waits for twice as long
@@ -108,8 +113,8 @@ func TestHTTP2WaitsForItsTurn(t *testing.T) {
 	}
 }
 
-// TestHTTP2SilentReader: a client that opens no window is left after the time of silence, whichever window
-// that is, whatever it sends besides, and whether it has taken something before.
+// TestHTTP2SilentReader: a client that opens no window is left after the time of silence, whichever
+// window that is, whatever it sends besides, and whether it has taken something before.
 func TestHTTP2SilentReader(t *testing.T) {
 	t.Parallel()
 	const silence = 200 * time.Millisecond
@@ -149,12 +154,13 @@ func TestHTTP2SilentReader(t *testing.T) {
 	}
 }
 
-// TestHTTP2SlowLine: what stands in the kernel's queue has not reached the client, which cannot open a
-// window for it.
+// TestHTTP2SlowLine: what stands in the kernel's queue has not reached the client, which cannot
+// open a window for it.
 func TestHTTP2SlowLine(t *testing.T) {
 	t.Parallel()
 	const silence, size, streams = wait.Patience, 100 << 10, 16
-	const rate = size * streams / 8 // bytes in a time of silence: the windows of all take five of these
+	// bytes in a time of silence: the windows of all take five of these
+	const rate = size * streams / 8
 	body := make([]byte, size)
 	s := start(t, modes.HTTP2, conn.Config{Limits: conn.Limits{WriteTimeout: silence, MinRate: -1},
 		Handler: func(_ *conn.Request, w *conn.Response) int { w.SetBody(body); return 200 }})
@@ -182,8 +188,8 @@ func TestHTTP2SlowLine(t *testing.T) {
 	}
 }
 
-// TestHTTP2TrickledWindow: a client that has all that was sent, and opens the window byte by byte, does not keep
-// min_rate, whenever its bytes come.
+// TestHTTP2TrickledWindow: a client that has all that was sent, and opens the window byte by byte,
+// does not keep min_rate, whenever its bytes come.
 func TestHTTP2TrickledWindow(t *testing.T) {
 	t.Parallel()
 	body := make([]byte, 300<<10)
@@ -193,8 +199,9 @@ func TestHTTP2TrickledWindow(t *testing.T) {
 	}{{"stream", 1, 0}, {"connection", 0, 1}} {
 		t.Run(row.name, func(t *testing.T) {
 			t.Parallel()
-			s := start(t, modes.HTTP2, conn.Config{Limits: conn.Limits{WriteTimeout: 20 * time.Second, MinRate: 500},
-				Handler: func(_ *conn.Request, w *conn.Response) int { w.SetBody(body); return 200 }})
+			s := start(t, modes.HTTP2,
+				conn.Config{Limits: conn.Limits{WriteTimeout: 20 * time.Second, MinRate: 500},
+					Handler: func(_ *conn.Request, w *conn.Response) int { w.SetBody(body); return 200 }})
 			r := dial2(t, s)
 			if row.open == 0 {
 				r.frame(http2.WindowUpdate, 0, 0, uint32Of(1<<20))

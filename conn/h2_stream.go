@@ -37,18 +37,20 @@ type h2stream struct {
 	descriptors uint16 // see takeDescriptor
 }
 
-// work2 is what a stream needs while its request is served, or the rest of the answer is written. Then
-// it is for another stream of the port.
+// work2 is what a stream needs while its request is served, or the rest of the answer is written.
+// Then it is for another stream of the port.
 type work2 struct {
-	fields                    http2.Fields // of the request
-	bad                       *http1.Error // the request is answered with this; nil: with what a handler says
+	fields http2.Fields // of the request
+	// the request is answered with this; nil: with what a handler says
+	bad                       *http1.Error
 	tunnel                    *tunnel      // of a handler off the loop that has taken the stream over
 	in, out                   stream.Limit // of the request's content and the answer's,
 	reading, writing          stream.Pace  // and theirs
 	inputFlight, outputFlight inFlight     // while they wait
-	early                     int          // how much of the next frame has counted as moved, see countPartial
-	self                      [1]loop.Source
-	sources                   []loop.Source
+	// how much of the next frame has counted as moved, see countPartial
+	early   int
+	self    [1]loop.Source
+	sources []loop.Source
 }
 
 // takeWork gives the stream what it needs for work.
@@ -125,8 +127,8 @@ func (p *port) newStream(s *session, id uint32) *h2stream {
 	return st
 }
 
-// maxFreeStreams is how many streams a port keeps for later requests, and fewStreams how many of them
-// without a session: what a burst has left would stay for good.
+// maxFreeStreams is how many streams a port keeps for later requests, and fewStreams how many of
+// them without a session: what a burst has left would stay for good.
 const (
 	maxFreeStreams = 1024
 	fewStreams     = 16
@@ -187,7 +189,8 @@ func (st *h2stream) begin(p *http2.Pseudo, size int, ends bool) {
 	if st.extended = p.Protocol.End != 0; st.extended {
 		h.ContentLength = 0
 	}
-	b.ended, b.expected, b.flow = ends, h.ContentLength, http2.Inflow{Size: ownWindow, Credit: ownWindow}
+	b.ended, b.expected, b.flow = ends, h.ContentLength, http2.Inflow{Size: ownWindow,
+		Credit: ownWindow}
 	if !ends {
 		s.uploads(!st.extended && (b.expected < 0 || b.expected > ownWindow))
 	}
@@ -270,8 +273,8 @@ func (st *h2stream) leave(t *loop.Thread) {
 	x.end()
 }
 
-// runDeferred calls what was deferred, and ends the use of the stream by a handler that has taken it
-// over.
+// runDeferred calls what was deferred, and ends the use of the stream by a handler that has taken
+// it over.
 func (st *h2stream) runDeferred(t *loop.Thread) {
 	if st.link != nil {
 		if h := handedOn(t); h != nil {
@@ -296,8 +299,8 @@ func (st *h2stream) canceled() {
 	}
 }
 
-// Ended implements loop.Task: it closes the stream, whose thread may have been killed before it ran, or
-// in a deferred call.
+// Ended implements loop.Task: it closes the stream, whose thread may have been killed before it
+// ran, or in a deferred call.
 func (st *h2stream) Ended() {
 	s := st.s
 	if st.link != nil {

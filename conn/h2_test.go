@@ -78,14 +78,23 @@ func TestHTTP2Answers(t *testing.T) {
 		return f
 	}
 	handlers := map[string]conn.Handler{
-		"/text":   func(_ *conn.Request, w *conn.Response) int { return w.Text(201, "text") },
-		"/none":   func(_ *conn.Request, w *conn.Response) int { return 204 },
-		"/same":   func(_ *conn.Request, w *conn.Response) int { w.Header().Set("ETag", `"a"`); return 304 },
-		"/error":  func(_ *conn.Request, w *conn.Response) int { return 418 },
-		"/long":   func(_ *conn.Request, w *conn.Response) int { w.WriteString(long); return 200 },
-		"/given":  func(_ *conn.Request, w *conn.Response) int { w.SetBody([]byte(long)); return 200 },
-		"/file":   func(_ *conn.Request, w *conn.Response) int { w.SetBodyFile(open(), 5, int64(len(long))-5); return 200 },
-		"/reader": func(_ *conn.Request, w *conn.Response) int { w.SetBodyReader(strings.NewReader(long), -1); return 200 },
+		"/text": func(_ *conn.Request, w *conn.Response) int { return w.Text(201, "text") },
+		"/none": func(_ *conn.Request, w *conn.Response) int { return 204 },
+		"/same": func(_ *conn.Request, w *conn.Response) int {
+			w.Header().Set("ETag", `"a"`)
+			return 304
+		},
+		"/error": func(_ *conn.Request, w *conn.Response) int { return 418 },
+		"/long":  func(_ *conn.Request, w *conn.Response) int { w.WriteString(long); return 200 },
+		"/given": func(_ *conn.Request, w *conn.Response) int { w.SetBody([]byte(long)); return 200 },
+		"/file": func(_ *conn.Request, w *conn.Response) int {
+			w.SetBodyFile(open(), 5, int64(len(long))-5)
+			return 200
+		},
+		"/reader": func(_ *conn.Request, w *conn.Response) int {
+			w.SetBodyReader(strings.NewReader(long), -1)
+			return 200
+		},
 		"/pieces": func(_ *conn.Request, w *conn.Response) int {
 			for range 3 {
 				w.WriteString("piece ")
@@ -136,7 +145,8 @@ func TestHTTP2Answers(t *testing.T) {
 		},
 	}
 	run2(t, func(t *testing.T, m mode) {
-		s := start(t, m, conn.Config{Handler: byPath(handlers), Limits: conn.Limits{MaxHeaderSize: 64 << 10}})
+		s := start(t, m,
+			conn.Config{Handler: byPath(handlers), Limits: conn.Limits{MaxHeaderSize: 64 << 10}})
 		c := client2(t, s)
 		for _, test := range []struct {
 			method, path string
@@ -163,9 +173,11 @@ func TestHTTP2Answers(t *testing.T) {
 			resp, body := do2(t, c, req)
 			if resp.StatusCode != test.status || body != test.body ||
 				resp.ContentLength != test.length && test.status < 300 && test.status != 204 {
-				t.Errorf("%s %s: %s, %d bytes, %.30q", test.method, test.path, resp.Status, resp.ContentLength, body)
+				t.Errorf("%s %s: %s, %d bytes, %.30q", test.method, test.path, resp.Status, resp.ContentLength,
+					body)
 			}
-			if resp.Header.Get("Date") == "" || resp.Header.Get("Connection") != "" || resp.Header.Get("Keep-Alive") != "" {
+			if resp.Header.Get("Date") == "" || resp.Header.Get("Connection") != "" ||
+				resp.Header.Get("Keep-Alive") != "" {
 				t.Errorf("%s: %v", test.path, resp.Header)
 			}
 			if test.path == "/trailer" && resp.Trailer.Get("Grpc-Status") != "0" {
@@ -178,7 +190,8 @@ func TestHTTP2Answers(t *testing.T) {
 				t.Errorf("interim response %q", early)
 			}
 		}
-		if resp, body := do2(t, c, get2(s, "/error")); resp.StatusCode != 418 || !strings.Contains(body, "418") {
+		if resp, body := do2(t, c, get2(s, "/error")); resp.StatusCode != 418 ||
+			!strings.Contains(body, "418") {
 			t.Errorf("error page: %s %q", resp.Status, body)
 		}
 		for _, path := range []string{"/panic", "/late", "/short"} {
@@ -240,7 +253,8 @@ func TestHTTP2Bodies(t *testing.T) {
 		"/ignore": func(req *conn.Request, w *conn.Response) int { return w.Text(200, "ignored") },
 	}
 	run2(t, func(t *testing.T, m mode) {
-		s := start(t, m, conn.Config{Handler: byPath(handlers), Limits: conn.Limits{MaxBodySize: 8 << 20}})
+		s := start(t, m,
+			conn.Config{Handler: byPath(handlers), Limits: conn.Limits{MaxBodySize: 8 << 20}})
 		c := client2(t, s)
 		for _, n := range []int{0, 1, 70_000, 3 << 20} {
 			body := chacha(n)
@@ -269,7 +283,8 @@ func TestHTTP2Bodies(t *testing.T) {
 			}
 		}
 		for range 20 { // more than all windows, and none of it is read
-			req, _ := http.NewRequest("POST", url2(s, "/ignore"), io.NopCloser(bytes.NewReader(chacha(200<<10))))
+			req, _ := http.NewRequest("POST", url2(s, "/ignore"),
+				io.NopCloser(bytes.NewReader(chacha(200<<10))))
 			if _, got := do2(t, c, req); got != "ignored" {
 				t.Error(got)
 			}
@@ -437,7 +452,8 @@ func TestHTTP2MaxRate(t *testing.T) {
 		began := time.Now()
 		_, got := do2(t, c, get2(s, path))
 		// The first eighth of a second's bytes goes out at once.
-		if least := time.Second * (size - rate/8) / rate; got != string(body) || time.Since(began) < least/2 {
+		if least := time.Second * (size - rate/8) / rate; got != string(body) ||
+			time.Since(began) < least/2 {
 			t.Errorf("%s: %d bytes in %v, want %v", path, len(got), time.Since(began), least)
 		}
 	}

@@ -14,8 +14,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// tunnel joins a stream of HTTP/2 with a socket whose other end a handler off the loop has: it needs
-// a descriptor. The stream's thread moves the bytes once the request is done with.
+// tunnel joins a stream of HTTP/2 with a socket whose other end a handler off the loop has: it
+// needs a descriptor. The stream's thread moves the bytes once the request is done with.
 type tunnel struct {
 	link *h2link
 	near *stream.Conn

@@ -23,11 +23,14 @@ func TestHTTP2Tunnel(t *testing.T) {
 	t.Parallel()
 	const size = 1 << 20
 	echo := func(w io.Writer, r io.Reader) {
-		_, _ = io.WriteString(w, "HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\nX-Own: y\r\n\r\n")
+		_, _ = io.WriteString(w,
+			"HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\nX-Own: "+
+				"y\r\n\r\n")
 		_, _ = io.CopyN(w, r, size)
 	}
 	std := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.Method != "GET" || r.Header.Get("Upgrade") != "websocket" || r.Header.Get("Sec-Websocket-Key") == "" {
+		if r.Method != "GET" || r.Header.Get("Upgrade") != "websocket" ||
+			r.Header.Get("Sec-Websocket-Key") == "" {
 			t.Errorf("%s %v", r.Method, r.Header)
 		}
 		c, rw, err := w.(http.Hijacker).Hijack()
@@ -124,7 +127,8 @@ func TestHTTP2TunnelEnds(t *testing.T) {
 			t.Error(got)
 		}
 		row.end(1)
-		if err := <-ended; (err == nil) != (row.want == "") || err != nil && !strings.HasSuffix(err.Error(), ": "+row.want) {
+		if err := <-ended; (err == nil) != (row.want == "") ||
+			err != nil && !strings.HasSuffix(err.Error(), ": "+row.want) {
 			t.Errorf("%v instead of %q", err, row.want)
 		}
 		r.Close()
@@ -162,8 +166,8 @@ func TestHTTP2Tally(t *testing.T) {
 	if got := tally(); got != "1 0 0 0 0" {
 		t.Error(got)
 	}
-	r.get(1).get(3).head(5, 0, ":method", "CONNECT", ":scheme", "http", ":path", "/ws", ":authority", "a",
-		":protocol", "websocket").flush()
+	r.get(1).get(3).head(5, 0, ":method", "CONNECT", ":scheme", "http", ":path", "/ws", ":authority",
+		"a", ":protocol", "websocket").flush()
 	r.until(http2.Headers)
 	if got := tally(); got != "1 1 3 1 0" {
 		t.Error(got)
@@ -188,7 +192,8 @@ func TestHTTP2Tally(t *testing.T) {
 // another protocol is reset, and the log says why.
 func TestHTTP2TunnelNoHead(t *testing.T) {
 	t.Parallel()
-	text := map[string]string{"/none": "", "/other": "hello\r\n\r\n", "/old": "HTTP/1.0 200 OK\r\n\r\n", "/part": "HTTP/1.1 101 S\r\n",
+	text := map[string]string{"/none": "", "/other": "hello\r\n\r\n",
+		"/old": "HTTP/1.0 200 OK\r\n\r\n", "/part": "HTTP/1.1 101 S\r\n",
 		"/long": strings.Repeat("x", 70<<10)}
 	s := start(t, modes.HTTP2, conn.Config{Handler: func(req *conn.Request, w *conn.Response) int {
 		c, _, err := w.Hijack()
@@ -209,12 +214,15 @@ func TestHTTP2TunnelNoHead(t *testing.T) {
 	r, id := dial2(t, s), uint32(1)
 	for _, path := range []string{"/none", "/other", "/old", "/part", "/long", "/panic"} {
 		s.Log.Reset()
-		r.head(id, 0, ":method", "CONNECT", ":scheme", "http", ":path", path, ":authority", "a", ":protocol", "websocket").flush()
-		if got := r.until(http2.Headers, http2.RSTStream, http2.Data); got != fmt.Sprintf("RST_STREAM %d INTERNAL_ERROR", id) {
+		r.head(id, 0, ":method", "CONNECT", ":scheme", "http", ":path", path, ":authority", "a",
+			":protocol", "websocket").flush()
+		if got := r.until(http2.Headers, http2.RSTStream,
+			http2.Data); got != fmt.Sprintf("RST_STREAM %d INTERNAL_ERROR", id) {
 			t.Errorf("%s: %s", path, got)
 		}
 		s.Settle()
-		if log := s.Log.String(); strings.Contains(log, "has not written the head") == (path == "/panic") ||
+		if log := s.Log.String(); strings.Contains(log,
+			"has not written the head") == (path == "/panic") ||
 			!strings.Contains(log, "target="+path) || strings.Count(log, "\n") != 1 {
 			t.Errorf("%s: %s", path, log)
 		}
@@ -222,7 +230,8 @@ func TestHTTP2TunnelNoHead(t *testing.T) {
 	}
 }
 
-// TestHTTP2NoWebSocket: an answer that means no WebSocket opens none (RFC 8441 section 4: a 2xx does).
+// TestHTTP2NoWebSocket: an answer that means no WebSocket opens none (RFC 8441 section 4: a 2xx
+// does).
 func TestHTTP2NoWebSocket(t *testing.T) {
 	t.Parallel()
 	s := start(t, modes.HTTP2, conn.Config{Handler: func(req *conn.Request, w *conn.Response) int {
@@ -244,9 +253,12 @@ func TestHTTP2NoWebSocket(t *testing.T) {
 		return w.Text(203, "a page")
 	}})
 	r := dial2(t, s)
-	for i, row := range []struct{ path, want string }{{"/", "400"}, {"/streams", "400"}, {"/hijacks", "400"}, {"/none", "404"}} {
+	for i, row := range []struct {
+		path, want string
+	}{{"/", "400"}, {"/streams", "400"}, {"/hijacks", "400"}, {"/none", "404"}} {
 		id := uint32(2*i + 1)
-		r.head(id, 0, ":method", "CONNECT", ":protocol", "websocket", ":scheme", "http", ":path", row.path, ":authority", "a").flush()
+		r.head(id, 0, ":method", "CONNECT", ":protocol", "websocket", ":scheme", "http", ":path",
+			row.path, ":authority", "a").flush()
 		if got := r.until(http2.Headers); got != fmt.Sprintf("HEADERS %d %s", id, row.want) {
 			t.Errorf("%s: %s", row.path, got)
 		}

@@ -107,20 +107,21 @@ func (w *windows2) pong() {
 	}
 }
 
-// TestHTTP2UnreadUploads: uploads that nobody reads do not hold up another one of their connection, and
-// what the server holds of them is bounded, and given back.
+// TestHTTP2UnreadUploads: uploads that nobody reads do not hold up another one of their connection,
+// and what the server holds of them is bounded, and given back.
 func TestHTTP2UnreadUploads(t *testing.T) {
 	t.Parallel()
 	const size = 4 << 20
 	release := make(chan struct{})
-	s := start(t, modes.HTTP2, conn.Config{Limits: conn.Limits{BodyTimeout: wait.Patience, MaxBodySize: -1},
-		Handler: func(req *conn.Request, w *conn.Response) int {
-			if req.Path() == "/unread" {
-				_, _ = req.AwaitAny(-1, loop.FromChan(release))
-			}
-			n, err := io.Copy(io.Discard, req.Body())
-			return w.Text(200, fmt.Sprint(n, err))
-		}})
+	s := start(t, modes.HTTP2,
+		conn.Config{Limits: conn.Limits{BodyTimeout: wait.Patience, MaxBodySize: -1},
+			Handler: func(req *conn.Request, w *conn.Response) int {
+				if req.Path() == "/unread" {
+					_, _ = req.AwaitAny(-1, loop.FromChan(release))
+				}
+				n, err := io.Copy(io.Discard, req.Body())
+				return w.Text(200, fmt.Sprint(n, err))
+			}})
 	for _, unread := range []int{1, 2, 20, 100} {
 		w := dialWindows2(t, s)
 		id, sent := uint32(1), int64(0)
@@ -129,7 +130,8 @@ func TestHTTP2UnreadUploads(t *testing.T) {
 			for w.pong(); w.streams[id] > 0; w.pong() {
 				n := w.send(id, w.streams[id])
 				if n == 0 {
-					t.Fatalf("%d uploads of which nobody reads: %d of another wait after %d", unread, w.streams[id], sent)
+					t.Fatalf("%d uploads of which nobody reads: %d of another wait after %d", unread,
+						w.streams[id], sent)
 				}
 				sent += n
 			}

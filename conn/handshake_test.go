@@ -205,7 +205,8 @@ func TestHandshakeFaults(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s := start(t, direct, conn.Config{Handler: hello, Limits: conn.Limits{HeaderTimeout: row.timeout}})
+			s := start(t, direct,
+				conn.Config{Handler: hello, Limits: conn.Limits{HeaderTimeout: row.timeout}})
 			if name == "a callback panics" {
 				s.Panics.Expect()
 			}

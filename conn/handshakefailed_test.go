@@ -12,8 +12,8 @@ import (
 	"github.com/lwango/lwango/loop"
 )
 
-// TestFailedHandshakes: they are counted, and logged with the reason, once a minute at most. A client
-// that sends nothing, or comes to a request, is not among them.
+// TestFailedHandshakes: they are counted, and logged with the reason, once a minute at most. A
+// client that sends nothing, or comes to a request, is not among them.
 func TestFailedHandshakes(t *testing.T) {
 	t.Parallel()
 	s := start(t, direct, conn.Config{Handler: hello})
@@ -21,7 +21,8 @@ func TestFailedHandshakes(t *testing.T) {
 	config.MinVersion = tls.VersionTLS13
 	addr := s.AddTLS(config)
 	old := func(c net.Conn) {
-		err := tls.Client(c, &tls.Config{InsecureSkipVerify: true, MaxVersion: tls.VersionTLS12}).Handshake()
+		err := tls.Client(c,
+			&tls.Config{InsecureSkipVerify: true, MaxVersion: tls.VersionTLS12}).Handshake()
 		if err == nil {
 			t.Error("a version that is not allowed")
 		}

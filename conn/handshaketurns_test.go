@@ -36,8 +36,8 @@ func by(t *testing.T, addr, address string) net.Conn {
 	return c
 }
 
-// TestHandshakesInTurn: a client whose handshakes wait, hundreds of them, holds up another client by
-// one of them. The test has the process's slots, so it is alone.
+// TestHandshakesInTurn: a client whose handshakes wait, hundreds of them, holds up another client
+// by one of them. The test has the process's slots, so it is alone.
 func TestHandshakesInTurn(t *testing.T) {
 	run(t, func(t *testing.T, m mode) {
 		s := start(t, m, conn.Config{Handler: hello, Limits: conn.Limits{HeaderTimeout: wait.Patience}})
@@ -106,8 +106,8 @@ func TestHandshakesInTurn(t *testing.T) {
 	}, overTLS)
 }
 
-// TestWaitForATurnIsNotTheClients: header_timeout is for what the client does, and not for how long its
-// handshake waits for its turn. The test has the process's slots, so it is alone.
+// TestWaitForATurnIsNotTheClients: header_timeout is for what the client does, and not for how long
+// its handshake waits for its turn. The test has the process's slots, so it is alone.
 func TestWaitForATurnIsNotTheClients(t *testing.T) {
 	const limit = wait.Patience
 	s := start(t, plain, conn.Config{Handler: hello, Limits: conn.Limits{HeaderTimeout: limit}})

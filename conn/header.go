@@ -112,7 +112,9 @@ func (h *Header) firstBad() *Field {
 	return nil
 }
 
-func (f *Field) sendable() bool { return http1.ValidToken(f.Name) && http1.ValidFieldValue(f.Value) }
+func (f *Field) sendable() bool {
+	return http1.ValidToken(f.Name) && http1.ValidFieldValue(f.Value)
+}
 
 // Vouch says that the fields behind the first n are valid, since another server's head was parsed
 // there. So the server does not look at each octet of them again.
@@ -121,8 +123,8 @@ func (w ResponseLayer) Vouch(n int) {
 	w.header.vouch(n)
 }
 
-// AddValid adds n fields, of which there is the text, each as "name: value\r\n", and more behind them. The
-// caller vouches for all of them.
+// AddValid adds n fields, of which there is the text, each as "name: value\r\n", and more behind
+// them. The caller vouches for all of them.
 func (w ResponseLayer) AddValid(text string, n int, more ...Field) {
 	w.live()
 	h := &w.header
@@ -236,8 +238,8 @@ func (r RequestLayer) HeaderViewFrom(name string, from int) (value []byte, next 
 	return nil, -1
 }
 
-// FieldViews are the fields of Request.Header without a copy. Like those of HeaderView, its bytes do
-// not change, and are valid until the handler returns, or until a handler changes Header.
+// FieldViews are the fields of Request.Header without a copy. Like those of HeaderView, its bytes
+// do not change, and are valid until the handler returns, or until a handler changes Header.
 type FieldViews struct{ r *Request }
 
 // FieldViews returns the fields of the header.
@@ -274,8 +276,8 @@ func (v FieldViews) At(i int) (name, value, line []byte) {
 	return f.Name.Of(raw), f.Value.Of(raw), line
 }
 
-// Strings returns the name and the value of a field as strings, which are valid for as long as those
-// of At: the caller must not keep them.
+// Strings returns the name and the value of a field as strings, which are valid for as long as
+// those of At: the caller must not keep them.
 func (v FieldViews) Strings(i int) (name, value string) {
 	r := v.r
 	if r.listed {
@@ -300,7 +302,8 @@ func viewOf(s string) []byte {
 // AppendHeaderViews appends the values of all fields of that name to dst. They are valid until the
 // handler returns.
 func (r RequestLayer) AppendHeaderViews(dst [][]byte, name string) [][]byte {
-	for value, next := r.HeaderViewFrom(name, 0); next >= 0; value, next = r.HeaderViewFrom(name, next) {
+	for value, next := r.HeaderViewFrom(name, 0); next >= 0; value, next = r.HeaderViewFrom(name,
+		next) {
 		dst = append(dst, value)
 	}
 	return dst
@@ -342,7 +345,8 @@ func has(fields []Field, name string) bool {
 	return false
 }
 
-var serverSet = http1.NamesOf("Connection", "Keep-Alive", "Content-Length", "Transfer-Encoding", "Date")
+var serverSet = http1.NamesOf("Connection", "Keep-Alive", "Content-Length", "Transfer-Encoding",
+	"Date")
 
 // setByServer reports a field that the server sets itself. dated: the date is the handler's.
 func setByServer(name string, dated bool) bool {

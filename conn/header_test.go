@@ -118,11 +118,12 @@ func TestConfiguredFieldsGiveWayToTheHandlers(t *testing.T) {
 	}, plain)
 }
 
-// TestRelayedDate: the date of a relayed answer takes the place of the server's, and of no configured
-// field beside it.
+// TestRelayedDate: the date of a relayed answer takes the place of the server's, and of no
+// configured field beside it.
 func TestRelayedDate(t *testing.T) {
 	const date = "Thu, 01 Jan 1970 00:00:00 GMT"
-	cfg := conn.Config{Headers: []conn.Field{{Name: "Server", Value: "configured"}, {Name: "X-B", Value: "b"}}}
+	cfg := conn.Config{Headers: []conn.Field{{Name: "Server", Value: "configured"},
+		{Name: "X-B", Value: "b"}}}
 	cfg.Handler = func(req *conn.Request, resp *conn.Response) int {
 		resp.Layer().Relay(200, "")
 		if req.Path() != "/undated" {
@@ -135,11 +136,13 @@ func TestRelayedDate(t *testing.T) {
 	}
 	run(t, func(t *testing.T, m mode) {
 		c := start(t, m, cfg).Dial()
-		for path, server := range map[string]string{"/": "configured", "/own": "own", "/undated": "configured"} {
+		for path, server := range map[string]string{"/": "configured", "/own": "own",
+			"/undated": "configured"} {
 			h := c.Do("GET", "GET "+path+" HTTP/1.1\r\nHost: a\r\n\r\n").Header
 			dates := h.Values("Date")
 			if len(dates) != 1 || (dates[0] == date) != (path != "/undated") ||
-				!slices.Equal(h.Values("Server"), []string{server}) || !slices.Equal(h.Values("X-B"), []string{"b"}) {
+				!slices.Equal(h.Values("Server"), []string{server}) ||
+				!slices.Equal(h.Values("X-B"), []string{"b"}) {
 				t.Errorf("%s: %v", path, h)
 			}
 		}
@@ -216,8 +219,8 @@ func TestRequestFields(t *testing.T) {
 	}, http1...)
 }
 
-// TestFieldViews: the views are of the client's fields, and of the list once a handler has asked for it.
-// What the server has used itself is in neither.
+// TestFieldViews: the views are of the client's fields, and of the list once a handler has asked
+// for it. What the server has used itself is in neither.
 func TestFieldViews(t *testing.T) {
 	for _, tt := range []struct {
 		why    string

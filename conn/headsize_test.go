@@ -22,8 +22,9 @@ func TestFieldsGrowWithHead(t *testing.T) {
 		{64 << 10, 1024, 200},
 		{64 << 10, 1025, 431},
 	} {
-		s := lwangotest.StartConfig(t, conn.Config{Limits: conn.Limits{MaxHeaderSize: conn.Size(row.size)},
-			Handler: func(*conn.Request, *conn.Response) int { return 200 }})
+		s := lwangotest.StartConfig(t,
+			conn.Config{Limits: conn.Limits{MaxHeaderSize: conn.Size(row.size)},
+				Handler: func(*conn.Request, *conn.Response) int { return 200 }})
 		c := s.Dial()
 		must.Get(io.WriteString(c, "GET / HTTP/1.0\r\n"+strings.Repeat("A: b\r\n", row.fields)+
 			"\r\n"))(t)

@@ -185,8 +185,8 @@ func TestEncodedBody(t *testing.T) {
 	}, plain, direct)
 }
 
-// TestHooksLetGo: hooks and error pages may hold all of a configuration. None is held once its answer
-// was given, whatever has become of it, although the connection and what has served it stay.
+// TestHooksLetGo: hooks and error pages may hold all of a configuration. None is held once its
+// answer was given, whatever has become of it, although the connection and what has served it stay.
 func TestHooksLetGo(t *testing.T) {
 	ways := map[string]conn.Handler{
 		"/called": func(*conn.Request, *conn.Response) int { return 200 },

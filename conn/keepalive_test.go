@@ -258,7 +258,8 @@ func TestTargetForms(t *testing.T) {
 				t.Errorf("%q: %s %q, want %q", row.raw, a.Status, a.Text, row.want)
 			}
 		}
-		for _, raw := range []string{"OPTIONS * HTTP/1.1\r\nHost: h\r\nContent-Length: 3\r\n\r\nabc", "OPTIONS http://h HTTP/1.1\r\nHost: h\r\n\r\n"} {
+		for _, raw := range []string{"OPTIONS * HTTP/1.1\r\nHost: h\r\nContent-Length: 3\r\n\r\nabc",
+			"OPTIONS http://h HTTP/1.1\r\nHost: h\r\n\r\n"} {
 			if a := c.Do("OPTIONS", raw); a.StatusCode != 200 ||
 				a.Header.Get("Content-Length") != "0" || !strings.Contains(a.Header.Get("Allow"), "GET") {
 				t.Errorf("%q: %v", raw, a.Response)

@@ -18,7 +18,8 @@ import (
 // parts.
 func TestKeyUpdateIsNoRequest(t *testing.T) {
 	t.Parallel()
-	s := start(t, overTLS, conn.Config{Handler: hello, Limits: conn.Limits{HeaderTimeout: time.Minute}})
+	s := start(t, overTLS,
+		conn.Config{Handler: hello, Limits: conn.Limits{HeaderTimeout: time.Minute}})
 	raw := must.Dial(t, "tcp", s.Addr)
 	var secrets strings.Builder
 	c := tls.Client(raw, &tls.Config{InsecureSkipVerify: true, KeyLogWriter: &secrets})

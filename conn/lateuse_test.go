@@ -22,9 +22,15 @@ var uses = map[string]func(req *conn.Request, resp *conn.Response) error{
 	"Await": func(req *conn.Request, _ *conn.Response) error {
 		return req.Await(-1, func(context.Context) error { return nil })
 	},
-	"AwaitAny": func(req *conn.Request, _ *conn.Response) error { _, err := req.AwaitAny(-1); return err },
+	"AwaitAny": func(req *conn.Request, _ *conn.Response) error {
+		_, err := req.AwaitAny(-1)
+		return err
+	},
 	"AwaitAll": func(req *conn.Request, _ *conn.Response) error { return req.AwaitAll(-1) },
-	"ReadFD":   func(req *conn.Request, _ *conn.Response) error { _, err := req.ReadFD(-1, 0, nil); return err },
+	"ReadFD": func(req *conn.Request, _ *conn.Response) error {
+		_, err := req.ReadFD(-1, 0, nil)
+		return err
+	},
 	"Scope": func(req *conn.Request, _ *conn.Response) error {
 		return req.Scope(func() error { return nil })
 	},
@@ -80,8 +86,11 @@ var uses = map[string]func(req *conn.Request, resp *conn.Response) error{
 		text, err := io.ReadAll(req.Body())
 		return errors.Join(err, empty(string(text)))
 	},
-	"spool": func(req *conn.Request, _ *conn.Response) error { _, _, err := req.Spool(1 << 10); return err },
-	"file":  func(req *conn.Request, _ *conn.Response) error { _, err := req.TempFile(); return err },
+	"spool": func(req *conn.Request, _ *conn.Response) error {
+		_, _, err := req.Spool(1 << 10)
+		return err
+	},
+	"file": func(req *conn.Request, _ *conn.Response) error { _, err := req.TempFile(); return err },
 	"response header": func(_ *conn.Request, resp *conn.Response) error {
 		resp.Header().Set("X-Kept", "kept")
 		resp.Header().Vary("X-Kept")
@@ -95,8 +104,11 @@ var uses = map[string]func(req *conn.Request, resp *conn.Response) error{
 		_, err := resp.WriteString("kept")
 		return err
 	},
-	"flush":  func(_ *conn.Request, resp *conn.Response) error { return resp.Flush() },
-	"hijack": func(_ *conn.Request, resp *conn.Response) error { _, _, err := resp.Hijack(); return err },
+	"flush": func(_ *conn.Request, resp *conn.Response) error { return resp.Flush() },
+	"hijack": func(_ *conn.Request, resp *conn.Response) error {
+		_, _, err := resp.Hijack()
+		return err
+	},
 	"answers": func(_ *conn.Request, resp *conn.Response) error {
 		resp.JSON(500, "kept")
 		resp.Text(500, "kept")
@@ -124,7 +136,8 @@ func empty(texts ...string) error {
 // tag names the fault; without it there is an error, and the next request, whose record is the
 // same, is as it was sent.
 func TestKeptRequest(t *testing.T) {
-	const first = "POST /first/7?a=1 HTTP/1.1\r\nHost: a\r\nCookie: c=d\r\nContent-Length: 4\r\n\r\nbody"
+	const first = "POST /first/7?a=1 HTTP/1.1\r\nHost: a\r\nCookie: c=d\r\nContent-Length: " +
+		"4\r\n\r\nbody"
 	const second = "POST /second?a=2 HTTP/1.1\r\nHost: b\r\nX-Own: own\r\nContent-Length: 3\r\n\r\nown"
 	for name, use := range uses {
 		t.Run(name, func(t *testing.T) {

@@ -24,8 +24,8 @@ type Limits struct {
 	HeaderTimeout time.Duration `toml:"header_timeout" min:"1ms" max:"24h" default:"10s"`
 	// BodyTimeout is between two reads of a request body.
 	BodyTimeout time.Duration `toml:"body_timeout" min:"1ms" max:"24h" default:"30s"`
-	// WriteTimeout is between two writes to a client that reads slowly; for an answer of HTTP/2 it may be
-	// up to a quarter longer.
+	// WriteTimeout is between two writes to a client that reads slowly; for an answer of HTTP/2 it may
+	// be up to a quarter longer.
 	WriteTimeout time.Duration `toml:"write_timeout" min:"1ms" max:"24h" default:"30s"`
 	// MinRate is the bytes a second that a client must move, in each direction, while the server
 	// waits for it, over the last 30 s, after 10 s; -1: any rate will do. What comes of a request body
@@ -36,9 +36,10 @@ type Limits struct {
 	// no limit. Several servers of a process should each have a part of the open files.
 	MaxConnections int `toml:"max_connections" min:"-1" max:"100000000"`
 	// MaxConnectionsPerAddress bounds the connections of an IPv4 address or an IPv6 /64; beyond it the
-	// longest idle one of them is closed, and if there is none, newcomers get 503; 0: a quarter of max_connections, and 8 at least; -1: no limit. The /64s of a /48 have at
-	// most sixteen times as many, and half of max_connections. UNIX sockets and trusted proxies have
-	// no limit; of a connection with a header of the PROXY protocol, the client's address counts.
+	// longest idle one of them is closed, and if there is none, newcomers get 503; 0: a quarter of
+	// max_connections, and 8 at least; -1: no limit. The /64s of a /48 have at most sixteen times as
+	// many, and half of max_connections. UNIX sockets and trusted proxies have no limit; of a
+	// connection with a header of the PROXY protocol, the client's address counts.
 	MaxConnectionsPerAddress int `toml:"max_connections_per_address" min:"-1" max:"100000000"`
 	// MaxStreams bounds the requests of a connection of HTTP/2 that are under way at a time, those
 	// included whose clients have given them up.

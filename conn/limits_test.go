@@ -24,7 +24,8 @@ func ExampleParseSize() {
 
 func TestConnectionsFor(t *testing.T) {
 	const own = 50 // what a server of two loops and two listeners needs
-	for descriptors, want := range map[int]int{4: 1, 20: 2, 128: 26, 1024: 324, 20000: 6650, 1 << 20: 349508} {
+	for descriptors, want := range map[int]int{4: 1, 20: 2, 128: 26, 1024: 324, 20000: 6650,
+		1 << 20: 349508} {
 		got := conn.ConnectionsFor(descriptors, own)
 		if got != want {
 			t.Errorf("conn.ConnectionsFor(%d, %d) = %d, want %d", descriptors, own, got, want)
@@ -37,8 +38,9 @@ func TestConnectionsFor(t *testing.T) {
 
 func TestSize(t *testing.T) {
 	for text, want := range map[string]conn.Size{
-		"0": 0, "7": 7, "7B": 7, "16KiB": 16384, "16 KiB": 16384, "16kib": 16384, "16kB": 16000, "40MiB": 40 << 20,
-		"1GB": 1e9, "2TiB": 2 << 40, "8388607TiB": 8388607 << 40,
+		"0": 0, "7": 7, "7B": 7, "16KiB": 16384, "16 KiB": 16384, "16kib": 16384, "16kB": 16000,
+		"40MiB": 40 << 20,
+		"1GB":   1e9, "2TiB": 2 << 40, "8388607TiB": 8388607 << 40,
 	} {
 		if got, err := conn.ParseSize(text); err != nil || got != want {
 			t.Errorf("ParseSize(%q) = %d, %v, want %d", text, got, err, want)
@@ -47,7 +49,8 @@ func TestSize(t *testing.T) {
 			t.Errorf("%d became %q and then %d, %v", want, want, got, err)
 		}
 	}
-	for _, text := range []string{"", "KiB", "-", "1.5KiB", "1 6KiB", "8388608TiB", "1K", "1X", "0x10", "1e3B"} {
+	for _, text := range []string{"", "KiB", "-", "1.5KiB", "1 6KiB", "8388608TiB", "1K", "1X", "0x10",
+		"1e3B"} {
 		if got, err := conn.ParseSize(text); err == nil {
 			t.Errorf("ParseSize(%q) = %d, want an error", text, got)
 		}

@@ -82,8 +82,8 @@ func TestParts(t *testing.T) {
 	}, plain, direct, overTLS)
 }
 
-// TestPartsThatAreLeft: what is wrong further on in the body does not concern a handler that goes no
-// further.
+// TestPartsThatAreLeft: what is wrong further on in the body does not concern a handler that goes
+// no further.
 func TestPartsThatAreLeft(t *testing.T) {
 	defer conn.SetLingerTime(100*time.Millisecond, 100*time.Millisecond)()
 	run(t, func(t *testing.T, m mode) {

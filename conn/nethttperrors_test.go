@@ -40,7 +40,8 @@ func TestFlushBehindDeadline(t *testing.T) {
 		errs <- c.Flush()
 	})
 	run(t, func(t *testing.T, m mode) {
-		for name, handler := range map[string]conn.Handler{"off": conn.HTTP(h), "on": conn.HTTPOnLoop(h)} {
+		for name, handler := range map[string]conn.Handler{"off": conn.HTTP(h),
+			"on": conn.HTTPOnLoop(h)} {
 			s := start(t, m, conn.Config{Handler: handler})
 			c := s.Dial()
 			send(t, c, get)
@@ -52,8 +53,8 @@ func TestFlushBehindDeadline(t *testing.T) {
 	}, plain, direct)
 }
 
-// TestStragglerIsCanceled: the example of docs/write/handlers.md gives its answer when the limit has
-// passed, and not when the last thread is through.
+// TestStragglerIsCanceled: the example of docs/write/handlers.md gives its answer when the limit
+// has passed, and not when the last thread is through.
 func TestStragglerIsCanceled(t *testing.T) {
 	run(t, func(t *testing.T, m mode) {
 		late := make(chan error, 1)

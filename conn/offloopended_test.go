@@ -20,10 +20,16 @@ func TestFunctionOutlivesTheConnection(t *testing.T) {
 			_, err := resp.WriteString(strings.Repeat("x", 64<<10))
 			return err
 		},
-		"flush":   func(_ *conn.Request, resp *conn.Response) error { return resp.Flush() },
-		"inform":  func(_ *conn.Request, resp *conn.Response) error { return resp.Inform(103, nil) },
-		"hijack":  func(_ *conn.Request, resp *conn.Response) error { _, _, err := resp.Hijack(); return err },
-		"read":    func(req *conn.Request, _ *conn.Response) error { _, err := io.ReadAll(req.Body()); return err },
+		"flush":  func(_ *conn.Request, resp *conn.Response) error { return resp.Flush() },
+		"inform": func(_ *conn.Request, resp *conn.Response) error { return resp.Inform(103, nil) },
+		"hijack": func(_ *conn.Request, resp *conn.Response) error {
+			_, _, err := resp.Hijack()
+			return err
+		},
+		"read": func(req *conn.Request, _ *conn.Response) error {
+			_, err := io.ReadAll(req.Body())
+			return err
+		},
 		"discard": func(req *conn.Request, _ *conn.Response) error { return req.Body().Await() },
 		"duplex": func(req *conn.Request, resp *conn.Response) error {
 			d := req.Layer().Duplex()

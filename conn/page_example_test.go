@@ -107,7 +107,8 @@ func ExampleResponse_SetCookie() {
 			return resp.Text(200, "The theme is "+theme)
 		}
 		err := resp.SetCookie(&http.Cookie{
-			Name: "theme", Value: "dark", Path: "/", MaxAge: 3600, HttpOnly: true, SameSite: http.SameSiteLaxMode,
+			Name: "theme", Value: "dark", Path: "/", MaxAge: 3600, HttpOnly: true,
+			SameSite: http.SameSiteLaxMode,
 		})
 		if err != nil { // the name or the value cannot be sent
 			return resp.Error(500, err)

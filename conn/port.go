@@ -86,7 +86,8 @@ func (p *port) renew(now time.Time, set *settings) {
 
 // encode is refresh for HTTP/2.
 func (p *port) encode(set *settings) {
-	p.encodedDate = http2.AppendField(p.encodedDate[:0], "Date", string(p.date[len("Date: "):len(p.date)-2]))
+	p.encodedDate = http2.AppendField(p.encodedDate[:0], "Date",
+		string(p.date[len("Date: "):len(p.date)-2]))
 	p.encoded = append(p.encoded[:0], p.encodedDate...)
 	for _, f := range set.Headers {
 		if http1.ValidToken(f.Name) && http1.ValidFieldValue(f.Value) {

@@ -49,7 +49,8 @@ func TestTrustedProxies(t *testing.T) {
 		if m.TLS {
 			scheme = "https"
 		}
-		s := start(t, m, conn.Config{Handler: whoIs, Proxies: only(trusting("127.0.0.2/32", "10.0.0.0/8"))})
+		s := start(t, m,
+			conn.Config{Handler: whoIs, Proxies: only(trusting("127.0.0.2/32", "10.0.0.0/8"))})
 		c := from(s, "127.0.0.2")
 		stranger := from(s, "127.0.0.1")
 		const forged = "X-Forwarded-For: 6.6.6.6, 192.0.2.1\r\nX-Forwarded-Proto: https\r\n" +
@@ -85,8 +86,8 @@ func TestTrustedProxies(t *testing.T) {
 	})
 }
 
-// TestProxiedScheme: a trusted proxy may pass on the scheme of its client by HTTP/2 in clear text. Others
-// get 421, and the log says why.
+// TestProxiedScheme: a trusted proxy may pass on the scheme of its client by HTTP/2 in clear text.
+// Others get 421, and the log says why.
 func TestProxiedScheme(t *testing.T) {
 	t.Parallel()
 	for _, trusted := range []bool{true, false} {
@@ -95,25 +96,31 @@ func TestProxiedScheme(t *testing.T) {
 			network = "127.0.0.0/8"
 		}
 		secure := make(chan bool, 1)
-		s := start(t, modes.HTTP2, conn.Config{Proxies: only(trusting(network)), Handler: func(req *conn.Request, w *conn.Response) int {
-			secure <- req.Secure()
-			return w.Text(200, "")
-		}})
+		s := start(t, modes.HTTP2,
+			conn.Config{Proxies: only(trusting(network)),
+				Handler: func(req *conn.Request, w *conn.Response) int {
+					secure <- req.Secure()
+					return w.Text(200, "")
+				}})
 		r := dial2(t, s)
 		want := "421"
 		if trusted {
 			want = "200"
 		}
-		for i, fields := range [][]string{nil, {"x-forwarded-proto", "https"}, {"x-forwarded-proto", "http"}} {
+		for i, fields := range [][]string{nil, {"x-forwarded-proto", "https"},
+			{"x-forwarded-proto", "http"}} {
 			id := uint32(2*i + 1)
-			r.head(id, http2.EndStream, append([]string{":method", "GET", ":scheme", "https", ":path", "/", ":authority", "a"}, fields...)...)
+			r.head(id, http2.EndStream,
+				append([]string{":method", "GET", ":scheme", "https", ":path", "/", ":authority", "a"},
+					fields...)...)
 			if got := r.flush().until(http2.Headers); got != fmt.Sprintf("HEADERS %d %s", id, want) {
 				t.Errorf("trusted %v, %v: %s", trusted, fields, got)
 			} else if got == fmt.Sprintf("HEADERS %d 200", id) && <-secure != (i < 2) {
 				t.Errorf("%v: secure is %v", fields, i >= 2)
 			}
 		}
-		if said := strings.Count(s.Log.String(), "trust it"); trusted && said != 0 || !trusted && said != 1 {
+		if said := strings.Count(s.Log.String(), "trust it"); trusted && said != 0 ||
+			!trusted && said != 1 {
 			t.Errorf("trusted %v: the log says\n%s", trusted, s.Log)
 		}
 	}
@@ -146,7 +153,8 @@ func TestProxiedInAccessLog(t *testing.T) {
 	c := s.Dial()
 	c.Do("GET", "GET / HTTP/1.1\r\nHost: a\r\nX-Forwarded-For: 192.0.2.1:77\r\n\r\n")
 	c.Do("GET", "GET / HTTP/1.1\r\n\r\n") // refused, and so nothing is believed
-	if got, own := [...]string{<-log, <-log}, c.LocalAddr().String(); got != [...]string{"192.0.2.1:77", own} {
+	if got, own := [...]string{<-log,
+		<-log}, c.LocalAddr().String(); got != [...]string{"192.0.2.1:77", own} {
 		t.Errorf("got %v", got)
 	}
 }
@@ -169,7 +177,8 @@ func TestProxiedAllocates(t *testing.T) {
 		}
 		return 404
 	}
-	s := start(t, direct, conn.Config{Handler: h, Proxies: only(trusting("127.0.0.0/8", "10.0.0.0/8"))})
+	s := start(t, direct,
+		conn.Config{Handler: h, Proxies: only(trusting("127.0.0.0/8", "10.0.0.0/8"))})
 	fields := "X-Forwarded-For: 192.0.2.1, 10.0.0.1\r\nX-Forwarded-Proto: https\r\n" +
 		"X-Forwarded-Host: front.test\r\n"
 	with := s.Allocs("GET / HTTP/1.1\r\nHost: a\r\n" + fields + "\r\n")

@@ -18,9 +18,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TestSmallAnswersUntaken: a client that asks for small things one behind the other and takes none gets
-// all of them when it does, whole and in order; each was put off to the end of a turn, and for the last
-// one the kernel had no room.
+// TestSmallAnswersUntaken: a client that asks for small things one behind the other and takes none
+// gets all of them when it does, whole and in order; each was put off to the end of a turn, and for
+// the last one the kernel had no room.
 func TestSmallAnswersUntaken(t *testing.T) {
 	run(t, func(t *testing.T, m mode) {
 		_, c, asked := smallAnswers(t, m, wait.Patience, toWait)
@@ -28,8 +28,8 @@ func TestSmallAnswersUntaken(t *testing.T) {
 	}, plain, direct, overTLS)
 }
 
-// TestSmallAnswersNeverTaken: such a client has write_timeout, and then the connection ends; if it asks
-// for nothing more, behind keepalive_timeout.
+// TestSmallAnswersNeverTaken: such a client has write_timeout, and then the connection ends; if it
+// asks for nothing more, behind keepalive_timeout.
 func TestSmallAnswersNeverTaken(t *testing.T) {
 	run(t, func(t *testing.T, m mode) {
 		for name, full := range map[string]func(*loop.Loop) bool{"waiting": toWait, "idle": owing} {
@@ -47,8 +47,8 @@ func TestSmallAnswersNeverTaken(t *testing.T) {
 	}, plain, direct, overTLS)
 }
 
-// TestSmallAnswersBeforeOthers: whatever comes behind an answer for which there was no room, it does not
-// overtake it: one of each kind of writing.
+// TestSmallAnswersBeforeOthers: whatever comes behind an answer for which there was no room, it
+// does not overtake it: one of each kind of writing.
 func TestSmallAnswersBeforeOthers(t *testing.T) {
 	for _, kind := range []string{"text", "file", "http", "duplex", "hijack", "close"} {
 		t.Run(kind, func(t *testing.T) {
@@ -64,8 +64,8 @@ func TestSmallAnswersBeforeOthers(t *testing.T) {
 	}
 }
 
-// TestSmallAnswersStop: a stop waits for a client that still takes its answers, also one that it has found
-// idle with an answer for which there was no room.
+// TestSmallAnswersStop: a stop waits for a client that still takes its answers, also one that it
+// has found idle with an answer for which there was no room.
 func TestSmallAnswersStop(t *testing.T) {
 	run(t, func(t *testing.T, m mode) {
 		for name, full := range map[string]func(*loop.Loop) bool{"waiting": toWait, "idle": owing} {
@@ -96,12 +96,13 @@ func numberedAnswers(t *testing.T, c *server.Client, n int) {
 	}
 }
 
-// toWait reports whether a thread waits for room, and owing whether there was none for what was put off.
+// toWait reports whether a thread waits for room, and owing whether there was none for what was put
+// off.
 func toWait(l *loop.Loop) bool { return l.Stats().Yields[coro.WantWrite] > 0 }
 func owing(l *loop.Loop) bool  { return l.Stats().Owing > 0 }
 
-// smallAnswers asks a server for numbered texts, each when the one before was answered, until it is full,
-// and takes none.
+// smallAnswers asks a server for numbered texts, each when the one before was answered, until it is
+// full, and takes none.
 func smallAnswers(
 	t *testing.T, m mode, limit time.Duration, full func(*loop.Loop) bool,
 ) (s *site, c *server.Client, asked int) {

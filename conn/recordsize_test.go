@@ -16,8 +16,8 @@ func TestSizeOfLaterLine(t *testing.T) {
 	}
 }
 
-// TestSizeOfIdle: what was handed on, or is kept open, is these records while it is idle. The sizes are
-// classes of the allocator.
+// TestSizeOfIdle: what was handed on, or is kept open, is these records while it is idle. The sizes
+// are classes of the allocator.
 func TestSizeOfIdle(t *testing.T) {
 	ci.Without(t, invariants.Enabled, "records have an owner")
 	for _, row := range []struct {

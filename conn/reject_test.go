@@ -186,8 +186,8 @@ func TestRejectsWholeAndPipelined(t *testing.T) {
 	}, http1...)
 }
 
-// skipSplit reports whether a row need not be split there: long ones are all alike inside, and races
-// do not depend on where exactly.
+// skipSplit reports whether a row need not be split there: long ones are all alike inside, and
+// races do not depend on where exactly.
 func skipSplit(raw string, at int) bool {
 	step := 1
 	switch {

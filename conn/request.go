@@ -129,9 +129,9 @@ func (r *Request) string(s http1.Span) string {
 	return r.text[s.Start:s.End]
 }
 
-// Method returns the method, such as GET, which may be any token of up to 64 bytes, but not CONNECT.
-// Methods are case-sensitive (RFC 9110 section 9.1). A handler answers 405 to those that it does
-// not know.
+// Method returns the method, such as GET, which may be any token of up to 64 bytes, but not
+// CONNECT. Methods are case-sensitive (RFC 9110 section 9.1). A handler answers 405 to those that
+// it does not know.
 func (r *Request) Method() string {
 	r.live()
 	if r.head.Method == http1.Other {
@@ -410,8 +410,8 @@ func RequestID(ctx context.Context) string {
 	return id
 }
 
-// bytesPerField is for how many bytes of the largest head there may be a field line. With the default
-// of 16 KiB this is http1.MaxFields.
+// bytesPerField is for how many bytes of the largest head there may be a field line. With the
+// default of 16 KiB this is http1.MaxFields.
 const bytesPerField = 64
 
 var (

@@ -35,7 +35,8 @@ func (e *BindError) Unwrap() error { return e.Err }
 // badInput makes a BindError with status 400. Its text has a limit: the client chooses what is
 // quoted there.
 func badInput(field, format string, args ...any) error {
-	return &BindError{http.StatusBadRequest, clipText(field), errors.New(clipText(fmt.Sprintf(format, args...)))}
+	return &BindError{http.StatusBadRequest, clipText(field),
+		errors.New(clipText(fmt.Sprintf(format, args...)))}
 }
 
 // maxBindText is the length in bytes of what a text for the client repeats of its input.
@@ -95,7 +96,8 @@ func (r *Request) bindJSON(v any, strict bool) error {
 	// The function sets a variable of its own: if the wait ends before it, it still runs then.
 	own := reflect.New(target.Type().Elem())
 	own.Elem().Set(target.Elem())
-	defer r.KeepWaiting(r.KeepWaiting(true)) // the body is complete: a client that has sent FIN gets its answer
+	// the body is complete: a client that has sent FIN gets its answer
+	defer r.KeepWaiting(r.KeepWaiting(true))
 	decode := func(context.Context) error { return decodeJSON(text, own.Interface(), strict) }
 	if err := r.Await(-1, decode); err != nil {
 		return err
@@ -110,7 +112,8 @@ func (r *Request) otherType(want string) error {
 	if t := r.Header().Get("Content-Type"); t != "" {
 		has = fmt.Sprintf("%q", clipText(t))
 	}
-	return &BindError{http.StatusUnsupportedMediaType, "", fmt.Errorf("expected Content-Type %s, not %s", want, has)}
+	return &BindError{http.StatusUnsupportedMediaType, "",
+		fmt.Errorf("expected Content-Type %s, not %s", want, has)}
 }
 
 // decodeJSON sets v. It may run on any goroutine.

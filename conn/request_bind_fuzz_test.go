@@ -24,13 +24,16 @@ import (
 // FuzzBindJSON: what BindJSON takes is JSON, what it refuses is not, or is too deep, and the error
 // says where.
 func FuzzBindJSON(f *testing.F) {
-	for _, s := range []string{`{"a": [1, "x\"[", null]}`, "[", "", " \n", "[[[[]]]]", `"\\"`, "1 2", "{\"a\":\n\x00}", "\xff",
-		strings.Repeat("[", 257) + strings.Repeat("]", 257), strings.Repeat(`{"a":`, 256) + "1" + strings.Repeat("}", 256)} {
+	for _, s := range []string{`{"a": [1, "x\"[", null]}`, "[", "", " \n", "[[[[]]]]", `"\\"`, "1 2",
+		"{\"a\":\n\x00}", "\xff",
+		strings.Repeat("[", 257) + strings.Repeat("]", 257),
+		strings.Repeat(`{"a":`, 256) + "1" + strings.Repeat("}", 256)} {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
 		var loose, strict any
-		err, strictly := conn.DecodeJSON([]byte(text), &loose, false), conn.DecodeJSON([]byte(text), &strict, true)
+		err, strictly := conn.DecodeJSON([]byte(text), &loose, false), conn.DecodeJSON([]byte(text),
+			&strict, true)
 		if (err == nil) != (strictly == nil) { // a value of no struct has no unknown fields
 			t.Errorf("%v, strictly %v", err, strictly)
 		}
@@ -55,7 +58,8 @@ func FuzzBindJSON(f *testing.F) {
 
 // FuzzBindValues: whatever a query is, fields are set or the error is one for the client.
 func FuzzBindValues(f *testing.F) {
-	for _, s := range []string{"q=x&n=1&n=2&on=on&d=1m&at=2026-11-22T00:00:00Z", "q=", "n=&n=256&q=x", "q=%zz", "on=maybe&q=1", "d=-1&q=;"} {
+	for _, s := range []string{"q=x&n=1&n=2&on=on&d=1m&at=2026-11-22T00:00:00Z", "q=", "n=&n=256&q=x",
+		"q=%zz", "on=maybe&q=1", "d=-1&q=;"} {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, query string) {
@@ -77,7 +81,8 @@ func FuzzBindValues(f *testing.F) {
 		switch {
 		case err == nil && (in.Q == "" || in.Q != values.Get("q")):
 			t.Errorf("%q of %q", in.Q, query)
-		case err != nil && (!errors.As(err, &bad) || bad.Status != 400 || bad.Field == "" || len(err.Error()) > 600):
+		case err != nil && (!errors.As(err, &bad) || bad.Status != 400 || bad.Field == "" ||
+			len(err.Error()) > 600):
 			t.Errorf("%T %v", err, err)
 		}
 		if !maps.EqualFunc(before, values, slices.Equal) {
@@ -91,12 +96,16 @@ func FuzzBindValues(f *testing.F) {
 // one, and an error of Parts is one for the client.
 func FuzzParts(f *testing.F) {
 	for _, s := range []string{
-		"--x\r\nContent-Disposition: form-data; name=\"a\"\r\n\r\nb\r\n--x\r\nContent-Disposition: form-data; name=f; filename=\"c\"\r\n\r\n\r\n--x--\r\n",
+		"--x\r\nContent-Disposition: form-data; name=\"a\"\r\n\r\nb\r\n--x\r\nContent-Disposition: " +
+			"form-data; name=f; filename=\"c\"\r\n\r\n\r\n--x--\r\n",
 		"before\r\n--x\r\n\r\n--x", "--x--", "", "--x\nA: b\n\nc\n--x--\n", "--x\r\n\r\n@@\r\n--x@--",
-		"--x\r\nno field\r\n\r\n--x--", "--x\r\nContent-Transfer-Encoding: quoted-printable\r\n\r\n=41=\r\n\r\n--x--",
+		"--x\r\nno field\r\n\r\n--x--",
+		"--x\r\nContent-Transfer-Encoding: quoted-printable\r\n\r\n=41=\r\n\r\n--x--",
 		// Two that end within a part, and two with a part that cannot be decoded.
-		"--x\r\n\r\nb", "--x\r\n\r\nb\r\n--", "--x\r\nContent-Transfer-Encoding: quoted-printable\r\n\r\nb\x01\r\n--x\r\n\r\nc\r\n--x--",
-		"--x\r\n\r\n@@\r\n--x\r\nContent-Transfer-Encoding: quoted-printable\r\n\r\n\x01\n" + strings.Repeat("c", 900) + "\r\n--x--",
+		"--x\r\n\r\nb", "--x\r\n\r\nb\r\n--",
+		"--x\r\nContent-Transfer-Encoding: quoted-printable\r\n\r\nb\x01\r\n--x\r\n\r\nc\r\n--x--",
+		"--x\r\n\r\n@@\r\n--x\r\nContent-Transfer-Encoding: quoted-printable\r\n\r\n\x01\n" +
+			strings.Repeat("c", 900) + "\r\n--x--",
 	} {
 		f.Add(s)
 	}
@@ -112,13 +121,14 @@ func FuzzParts(f *testing.F) {
 		}
 		return b.String(), nil
 	}
-	s := start(f, modes.OverUNIX, conn.Config{Handler: func(req *conn.Request, resp *conn.Response) int {
-		text, err := collect(req.Parts())
-		if err != nil {
-			return resp.Text(400, fmt.Sprintf("%s%T", text, err))
-		}
-		return resp.Text(200, text)
-	}})
+	s := start(f, modes.OverUNIX,
+		conn.Config{Handler: func(req *conn.Request, resp *conn.Response) int {
+			text, err := collect(req.Parts())
+			if err != nil {
+				return resp.Text(400, fmt.Sprintf("%s%T", text, err))
+			}
+			return resp.Text(200, text)
+		}})
 	long := strings.Repeat("y", 20<<10)
 	f.Fuzz(func(t *testing.T, body string) {
 		if len(body) > 1<<10 {

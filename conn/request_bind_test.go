@@ -16,15 +16,16 @@ import (
 
 // withBody is a request with a body, framed by its length.
 func withBody(kind, body string) string {
-	return fmt.Sprintf("POST / HTTP/1.1\r\nHost: a\r\nContent-Type: %s\r\nContent-Length: %d\r\n\r\n%s",
+	return fmt.Sprintf(
+		"POST / HTTP/1.1\r\nHost: a\r\nContent-Type: %s\r\nContent-Length: %d\r\n\r\n%s",
 		kind, len(body), body)
 }
 
 // inChunks is withBody in chunks of a few bytes.
 func inChunks(kind, body string) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "POST / HTTP/1.1\r\nHost: a\r\nContent-Type: %s\r\nTransfer-Encoding: chunked\r\n\r\n",
-		kind)
+	fmt.Fprintf(&b,
+		"POST / HTTP/1.1\r\nHost: a\r\nContent-Type: %s\r\nTransfer-Encoding: chunked\r\n\r\n", kind)
 	for len(body) > 0 {
 		n := min(len(body), 7)
 		fmt.Fprintf(&b, "%x\r\n%s\r\n", n, body[:n])
@@ -64,7 +65,8 @@ func TestBindJSON(t *testing.T) {
 		{strings.Repeat(`{"deep":`, 10_000), 400, "more than 256 levels"},
 		{`{"count":3} {}`, 400, "JSON, line 1, column 13: "},
 		{`{"count":3}x`, 400, "JSON, line 1, column 12: "},
-		{"{\n  \"ä\": x}", 400, "JSON, line 2, column 8: invalid character 'x' looking for beginning of value"},
+		{"{\n  \"ä\": x}", 400,
+			"JSON, line 2, column 8: invalid character 'x' looking for beginning of value"},
 		{`{"count":`, 400, "JSON, line 1, column 10: unexpected end of JSON input"},
 		{`{"count":"3"}`, 400, `field "count": expected an integer, not string`},
 		{`{"count":300}`, 400, `field "count": number 300 does not fit`},
@@ -118,14 +120,15 @@ func TestBindJSONStrictly(t *testing.T) {
 	}})
 	name := strings.Repeat("x", 1000)
 	for body, want := range map[string]string{
-		`{"count":3}` + "\n":         "3 <nil>",
-		`{"count":3,"other":1}`:      `other|JSON: unknown field "other"`,
-		`{"count":3} {}`:             "|JSON, line 1, column 13: more behind the value",
-		`{"count":3}]`:               "|JSON, line 1, column 12: more behind the value",
-		`{"count":`:                  "|JSON, line 1, column 10: unexpected end of JSON input",
-		`{"` + name + `":1}`:         name[:256] + `...|JSON: unknown field "` + name[:256-21] + "...",
-		`{"item":{"name":1}}`:        `item.name|JSON, line 1, column 17: field "item.name": expected a string, not number`,
-		`{"count":3,"count":4,"x":}`: "|JSON, line 1, column 26: invalid character '}' looking for beginning of value",
+		`{"count":3}` + "\n":    "3 <nil>",
+		`{"count":3,"other":1}`: `other|JSON: unknown field "other"`,
+		`{"count":3} {}`:        "|JSON, line 1, column 13: more behind the value",
+		`{"count":3}]`:          "|JSON, line 1, column 12: more behind the value",
+		`{"count":`:             "|JSON, line 1, column 10: unexpected end of JSON input",
+		`{"` + name + `":1}`:    name[:256] + `...|JSON: unknown field "` + name[:256-21] + "...",
+		`{"item":{"name":1}}`:   `item.name|JSON, line 1, column 17: field "item.name": expected a string, not number`,
+		`{"count":3,"count":4,"x":}`: "|JSON, line 1, column 26: invalid character '}' looking for " +
+			"beginning of value",
 	} {
 		if a := s.Dial().Do("POST", withBody("application/json", body)); a.Text != want {
 			t.Errorf("%s: %s %q, want %q", clip(body), a.Status, a.Text, want)
@@ -139,9 +142,11 @@ func TestBindJSONOfAnotherType(t *testing.T) {
 		return resp.Error(400, req.BindJSON(&in))
 	}})
 	for kind, want := range map[string]string{
-		"text/plain":            "expected Content-Type application/json, not \"text/plain\"\n",
-		"":                      "expected Content-Type application/json, not a body without Content-Type\n",
-		"application/json+html": "expected Content-Type application/json, not \"application/json+html\"\n",
+		"text/plain": "expected Content-Type application/json, not \"text/plain\"\n",
+		"": "expected Content-Type application/json, not a body without " +
+			"Content-Type\n",
+		"application/json+html": "expected Content-Type application/json, not " +
+			"\"application/json+html\"\n",
 	} {
 		if a := s.Dial().Do("POST", withBody(kind, "{}")); a.StatusCode != 415 || a.Text != want {
 			t.Errorf("%q: %s %q", kind, a.Status, a.Text)
@@ -168,11 +173,14 @@ func TestBindJSONOfSize(t *testing.T) {
 			}})
 		const head = "POST / HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\n"
 		for why, raw := range map[string]string{
-			"length":         head + "Content-Length: 1073741824\r\n\r\n[",
-			"Expect":         head + "Expect: 100-continue\r\nContent-Length: 1073741824\r\n\r\n",
-			"chunks":         head + "Transfer-Encoding: chunked\r\n\r\n40000000\r\n" + strings.Repeat(" ", 11<<20),
-			"limit":          strings.Replace(head, "/", "/?small", 1) + "Content-Length: 11\r\n\r\n          1",
-			"limit, chunked": strings.Replace(head, "/", "/?small", 1) + "Transfer-Encoding: chunked\r\n\r\nb\r\n          1\r\n0\r\n\r\n",
+			"length": head + "Content-Length: 1073741824\r\n\r\n[",
+			"Expect": head + "Expect: 100-continue\r\nContent-Length: 1073741824\r\n\r\n",
+			"chunks": head + "Transfer-Encoding: chunked\r\n\r\n40000000\r\n" +
+				strings.Repeat(" ", 11<<20),
+			"limit": strings.Replace(head, "/", "/?small", 1) +
+				"Content-Length: 11\r\n\r\n          1",
+			"limit, chunked": strings.Replace(head, "/", "/?small", 1) +
+				"Transfer-Encoding: chunked\r\n\r\nb\r\n          1\r\n0\r\n\r\n",
 		} {
 			c := s.Dial()
 			go io.WriteString(c, raw) // which the server does not read to its end
@@ -328,7 +336,8 @@ func TestBindValues(t *testing.T) {
 		{"", `!q field "q": missing`},
 		{"q=", `!q field "q": missing`},
 		{"q=x&page=ten", `!page field "page": expected an integer, not "ten"`},
-		{"q=x&limit=2147483648", `!limit field "limit": expected an integer from -2147483648 to 2147483647, not "2147483648"`},
+		{"q=x&limit=2147483648",
+			`!limit field "limit": expected an integer from -2147483648 to 2147483647, not "2147483648"`},
 		{"q=x&size=1&size=256", `!size field "size": expected an integer from 0 to 255, not "256"`},
 		{"q=x&size=-1", `!size field "size": expected an integer from 0 to 255, not "-1"`},
 		{"q=x&size=&size=7&size=", "0 x [] [7] false none 0 1 0s invalid IP false "},
@@ -382,17 +391,21 @@ func TestBindValues(t *testing.T) {
 		}
 		for _, row := range []struct{ raw, want string }{
 			{"GET /?q=%zz HTTP/1.1\r\nHost: a\r\n\r\n", `! query: invalid URL escape "%zz"`},
-			{strings.Replace(withBody("application/x-www-form-urlencoded", "q=body"), "/", "/?page=7&q=query", 1),
+			{strings.Replace(withBody("application/x-www-form-urlencoded", "q=body"), "/",
+				"/?page=7&q=query", 1),
 				"7 body [] [] false none 0 1 0s invalid IP false "},
-			{strings.Replace(withBody("multipart/form-data; boundary=xyz", multi("q=body")), "/", "/?page=7", 1),
+			{strings.Replace(withBody("multipart/form-data; boundary=xyz", multi("q=body")), "/", "/?page=7",
+				1),
 				"7 body [] [] false none 0 1 0s invalid IP false "},
-			{withBody("multipart/form-data; boundary=xyz", "--xyz\r\nContent-Disposition: form-data; name=q\r\n\r\nx\r\n"+
-				"--xyz\r\nContent-Disposition: form-data; name=upload; filename=a.png\r\n\r\nx\r\n--xyz--"),
+			{withBody("multipart/form-data; boundary=xyz",
+				"--xyz\r\nContent-Disposition: form-data; name=q\r\n\r\nx\r\n"+
+					"--xyz\r\nContent-Disposition: form-data; name=upload; filename=a.png\r\n\r\nx\r\n--xyz--"),
 				"0 x [] [] false none 0 1 0s invalid IP false a.png"},
 			{withBody("text/plain", "q=x"), "! expected Content-Type application/x-www-form-urlencoded or " +
 				"multipart/form-data, not \"text/plain\""},
 			{withBody("multipart/form-data", "q=x"), "! form: request body is not a form of that type"},
-			{withBody("multipart/form-data; boundary=xyz", "--xyz\r\n\r\nnothing behind it"), "! form: multipart: NextPart: EOF"},
+			{withBody("multipart/form-data; boundary=xyz", "--xyz\r\n\r\nnothing behind it"),
+				"! form: multipart: NextPart: EOF"},
 		} {
 			method, _, _ := strings.Cut(row.raw, " ")
 			a := s.Dial().Do(method, row.raw)
@@ -430,7 +443,8 @@ func TestBindWrongTypes(t *testing.T) {
 			return 200
 		}})
 		s.Panics.Expect()
-		if a := s.Request("GET /", nil, ""); a.StatusCode != 500 || !strings.Contains(s.Log.String(), "panic in a handler") {
+		if a := s.Request("GET /", nil, ""); a.StatusCode != 500 ||
+			!strings.Contains(s.Log.String(), "panic in a handler") {
 			t.Errorf("%s: %s", why, a.Status)
 		}
 	}

@@ -83,8 +83,9 @@ func (r *Request) BindForm(v any) error {
 // badForm makes an error of Form or MultipartForm a BindError if the form itself is malformed, and
 // not the body that it stands in, and if it is not the server that cannot keep it.
 func (r *Request) badForm(err error) error {
-	if err == ErrBodyRead || err != ErrNoForm && (r.body.state != bodyEnded || errors.As(err, new(*fs.PathError)) ||
-		errors.Is(err, loop.ErrCanceled)) {
+	if err == ErrBodyRead ||
+		err != ErrNoForm && (r.body.state != bodyEnded || errors.As(err, new(*fs.PathError)) ||
+			errors.Is(err, loop.ErrCanceled)) {
 		return err
 	}
 	return badInput("", "form: %s", err)
@@ -195,7 +196,9 @@ func appendBound(all []bound, t reflect.Type, index []int) []bound {
 		if !tagged || name == "-" {
 			continue
 		}
-		wrong := func(why string) string { return fmt.Sprintf("conn: field %s of %s: %s", field.Name, t, why) }
+		wrong := func(why string) string {
+			return fmt.Sprintf("conn: field %s of %s: %s", field.Name, t, why)
+		}
 		switch {
 		case !field.IsExported():
 			panic(wrong("has a tag form and is not exported"))

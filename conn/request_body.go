@@ -133,9 +133,10 @@ func (b *Body) failed(err error) error {
 	return err
 }
 
-// SetTimeout sets how long the client may be silent while something waits for the body of this request,
-// in place of body_timeout; negative: for any time. With more time than that, min_rate does not count. Once the head of the answer has gone out, what the
-// client takes of the answer ends its silence as well, and so does a PING of HTTP/2.
+// SetTimeout sets how long the client may be silent while something waits for the body of this
+// request, in place of body_timeout; negative: for any time. With more time than that, min_rate
+// does not count. Once the head of the answer has gone out, what the client takes of the answer
+// ends its silence as well, and so does a PING of HTTP/2.
 func (b *Body) SetTimeout(d time.Duration) { b.x.via.setBodyTimeout(d) }
 
 // chunked reports whether only the end of the body tells how long it is. Then there may be fields
@@ -239,8 +240,9 @@ func (b *Body) KeepTrailer() {
 }
 
 // Trailer calls f for each field behind a chunked body that was read to its end (see KeepTrailer),
-// except those that would be needed before the body, such as Host or Authorization (RFC 9110 section
-// 6.5.1), and those that the server has replaced in the header (RequestLayer.ReplaceHeader).
+// except those that would be needed before the body, such as Host or Authorization (RFC 9110
+// section 6.5.1), and those that the server has replaced in the header
+// (RequestLayer.ReplaceHeader).
 func (b *Body) Trailer(f func(name, value string)) {
 	if !b.chunked() {
 		return
@@ -262,8 +264,8 @@ func (b *Body) Expects() bool {
 // both needs it. Only Await waits. A Body.Read that would wait returns stream.ErrWouldBlock. A
 // write sends as much as the client has room for, and the Duplex holds the rest: the handler writes
 // no more until SendHeld reports that nothing is left. The server's limits hold for both directions
-// as usual: body_timeout, write_timeout and min_rate. If the client exceeds one, Await ends, and the
-// next Body.Read or SendHeld returns the error.
+// as usual: body_timeout, write_timeout and min_rate. If the client exceeds one, Await ends, and
+// the next Body.Read or SendHeld returns the error.
 //
 // The mode ends with End, or with the handler. Only the request's thread may use a Duplex.
 type Duplex struct{ x *exchange }
@@ -312,9 +314,9 @@ func (d *Duplex) End() error {
 // Held returns how many bytes are held.
 func (d *Duplex) Held() int { return d.x.via.held() }
 
-// Room returns how many bytes the client takes at present, behind what is held and what the Response has
-// gathered, as it has said by its windows of HTTP/2. What is written beyond that would be held. By HTTP/1.1
-// a client says nothing, and the room is math.MaxInt.
+// Room returns how many bytes the client takes at present, behind what is held and what the
+// Response has gathered, as it has said by its windows of HTTP/2. What is written beyond that would
+// be held. By HTTP/1.1 a client says nothing, and the room is math.MaxInt.
 func (d *Duplex) Room() int {
 	room := d.x.via.room()
 	if room == unlimited {

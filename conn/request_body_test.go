@@ -282,10 +282,12 @@ func TestBodyAwait(t *testing.T) {
 				}
 			}
 		}
-		patient := start(t, m, conn.Config{Limits: conn.Limits{MaxBodySize: 20, BodyTimeout: wait.Patience},
-			Handler: handler})
-		hasty := start(t, m, conn.Config{Limits: conn.Limits{MaxBodySize: 20, BodyTimeout: 50 * time.Millisecond},
-			Handler: handler})
+		patient := start(t, m,
+			conn.Config{Limits: conn.Limits{MaxBodySize: 20, BodyTimeout: wait.Patience},
+				Handler: handler})
+		hasty := start(t, m,
+			conn.Config{Limits: conn.Limits{MaxBodySize: 20, BodyTimeout: 50 * time.Millisecond},
+				Handler: handler})
 		for _, row := range []struct {
 			pieces []string
 			status int
@@ -372,14 +374,15 @@ func TestBodyErrorsDecideTheStatus(t *testing.T) {
 			got <- err
 			return 200
 		}
-		s := start(t, m, conn.Config{Limits: conn.Limits{MaxBodySize: 10, BodyTimeout: 30 * time.Millisecond},
-			Handler: byPath(map[string]conn.Handler{
-				"/bad": read,
-				"/sent": func(req *conn.Request, w *conn.Response) int {
-					w.Flush()
-					return read(req, w)
-				},
-			})})
+		s := start(t, m,
+			conn.Config{Limits: conn.Limits{MaxBodySize: 10, BodyTimeout: 30 * time.Millisecond},
+				Handler: byPath(map[string]conn.Handler{
+					"/bad": read,
+					"/sent": func(req *conn.Request, w *conn.Response) int {
+						w.Flush()
+						return read(req, w)
+					},
+				})})
 		sent := strings.Replace(chunked, "/bad", "/sent", 1)
 		for _, row := range []struct {
 			raw    string

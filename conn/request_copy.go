@@ -22,7 +22,8 @@ const (
 
 // copyTo makes r, which is new, a request for the same as of, which does not need of any more, with
 // extra in place of the fields that drop tells, which are among dropped.
-func (e *copied) copyTo(r, of *Request, dropped http1.NameSet, drop func(name string) bool, extra []Field) {
+func (e *copied) copyTo(r, of *Request, dropped http1.NameSet, drop func(name string) bool,
+	extra []Field) {
 	r.head = of.head
 	r.head.ContentLength, r.head.Chunked = -1, false
 	size := len(of.raw)

@@ -60,8 +60,8 @@ func (r *Request) Form() (url.Values, error) {
 // memory counts twice for max_spool, once as it came and once taken apart. The error is ErrNoForm
 // for a body of another type, ErrBodyRead, ErrSpoolFull, or that of reading. A body of more than
 // 256 KiB is taken apart off the loop, by one of the workers of Await. Package mime/multipart takes
-// 1,000 parts with 10,000 fields in their heads at most, and 10 MiB beyond maxMemory for what are no
-// files: else the error is multipart.ErrMessageTooLarge. Parts has no such limits.
+// 1,000 parts with 10,000 fields in their heads at most, and 10 MiB beyond maxMemory for what are
+// no files: else the error is multipart.ErrMessageTooLarge. Parts has no such limits.
 func (r *Request) MultipartForm(maxMemory int64) (*multipart.Form, error) {
 	if r.multipart != nil {
 		return r.multipart, nil

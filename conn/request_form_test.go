@@ -47,7 +47,8 @@ func TestUrlencodedForm(t *testing.T) {
 		for _, row := range rows {
 			send(t, c,
 				fmt.Sprintf(
-					"POST %s HTTP/1.1\r\nHost: a\r\nContent-Type: %s\r\nContent-Length: %d\r\n\r\n%s", row.target, row.kind, len(row.body), row.body))
+					"POST %s HTTP/1.1\r\nHost: a\r\nContent-Type: %s\r\nContent-Length: %d\r\n\r\n%s", row.target,
+					row.kind, len(row.body), row.body))
 			if a := c.Answer("POST"); a.Text != row.want {
 				t.Errorf("%s %s: %q, want %q", row.kind, clip(row.body), clip(a.Text),
 					clip(row.want))
@@ -68,7 +69,8 @@ func TestFormOfAnUnboundedBody(t *testing.T) {
 	body := strings.Repeat("a=1&", 11<<18)
 	go io.WriteString(c,
 		fmt.Sprintf(
-			"POST / HTTP/1.1\r\nHost: a\r\nContent-Type: application/x-www-form-urlencoded\r\nContent-Length: %d\r\n\r\n%s", len(body), body))
+			"POST / HTTP/1.1\r\nHost: a\r\nContent-Type: "+
+				"application/x-www-form-urlencoded\r\nContent-Length: %d\r\n\r\n%s", len(body), body))
 	if a := c.Answer("POST"); a.StatusCode != 413 {
 		t.Errorf("%v", a.Response)
 	}

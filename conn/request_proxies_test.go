@@ -116,7 +116,8 @@ func TestProxyProtocolSecure(t *testing.T) {
 			fmt.Fprint(resp, req.Secure(), req.TLS() != nil)
 			return 200
 		}})
-	const other, ssl, plain = "\x03\x00\x04abcd", "\x20\x00\x05\x01\x00\x00\x00\x00", "\x20\x00\x05\x00\x00\x00\x00\x00"
+	const other, ssl, plain = "\x03\x00\x04abcd", "\x20\x00\x05\x01\x00\x00\x00\x00",
+		"\x20\x00\x05\x00\x00\x00\x00\x00"
 	for _, x := range []struct {
 		header string
 		secure bool
@@ -199,7 +200,10 @@ func TestProxyProtocolRefused(t *testing.T) {
 func TestProxyProtocolLimit(t *testing.T) {
 	t.Parallel()
 	run(t, func(t *testing.T, m mode) {
-		s := start(t, m, conn.Config{Handler: ends, Limits: conn.Limits{MaxConnectionsPerAddress: 2, HeaderTimeout: wait.Patience}, Proxies: only(withProtocol(trusting("127.0.0.0/8")))})
+		s := start(t, m,
+			conn.Config{Handler: ends,
+				Limits:  conn.Limits{MaxConnectionsPerAddress: 2, HeaderTimeout: wait.Patience},
+				Proxies: only(withProtocol(trusting("127.0.0.0/8")))})
 		header := func(ip string) string {
 			return strings.Replace(line1, "192.0.2.1", ip, 1)
 		}
@@ -239,7 +243,10 @@ func TestProxyProtocolLimit(t *testing.T) {
 func TestProxyProtocolLimitOfSite(t *testing.T) {
 	t.Parallel()
 	run(t, func(t *testing.T, m mode) {
-		s := start(t, m, conn.Config{Handler: ends, Limits: conn.Limits{MaxConnections: 16, MaxConnectionsPerAddress: 4, HeaderTimeout: wait.Patience}, Proxies: only(withProtocol(trusting("127.0.0.0/8")))})
+		s := start(t, m,
+			conn.Config{Handler: ends,
+				Limits: conn.Limits{MaxConnections: 16, MaxConnectionsPerAddress: 4,
+					HeaderTimeout: wait.Patience}, Proxies: only(withProtocol(trusting("127.0.0.0/8")))})
 		enter := func(client string) *client {
 			line := fmt.Sprintf("PROXY TCP6 %s 2001:db8:ffff::1 50000 443\r\n", client)
 			if strings.Contains(client, ".") {

@@ -7,11 +7,11 @@ import (
 	"github.com/lwango/lwango/internal/wire/http1"
 )
 
-// What goes on of a request's target, and what judges it. Whoever sends a path on, keys by it or shows
-// it uses these; whoever judges it looks at PathView and at all of OtherReadings.
+// What goes on of a request's target, and what judges it. Whoever sends a path on, keys by it or
+// shows it uses these; whoever judges it looks at PathView and at all of OtherReadings.
 
-// sent is what was made of the target. Nearly always it stands in the head as it shall be, and nothing
-// is made.
+// sent is what was made of the target. Nearly always it stands in the head as it shall be, and
+// nothing is made.
 type sent struct {
 	path     []byte // see SentPathView; nil: not made yet
 	asked    []byte // see OriginalTargetView; nil: not made yet
@@ -20,8 +20,8 @@ type sent struct {
 }
 
 // SentPathView returns the path as it goes on to another program: as the client has sent it, or as
-// Rewrite was given it, with every encoding and every empty segment. But dot segments are resolved, an
-// octet that may not stand in a path is encoded, and slashes at the beginning are one (RFC 3986
+// Rewrite was given it, with every encoding and every empty segment. But dot segments are resolved,
+// an octet that may not stand in a path is encoded, and slashes at the beginning are one (RFC 3986
 // sections 3.3 and 5.2.4). PathView is the same path decoded, with a run of slashes made one. It is
 // valid until the handler returns, and must not be changed.
 func (r RequestLayer) SentPathView() []byte {
@@ -32,10 +32,10 @@ func (r RequestLayer) SentPathView() []byte {
 	return r.sent.path
 }
 
-// AppendTarget appends the target as it goes on to another program: SentPathView, and the query as it
-// was sent, with its question mark even if nothing follows that. What a module does with the prefix of
-// its route, and with empty segments, depends on nothing else; so two requests with the same target
-// are the same to an upstream, as far as a target counts.
+// AppendTarget appends the target as it goes on to another program: SentPathView, and the query as
+// it was sent, with its question mark even if nothing follows that. What a module does with the
+// prefix of its route, and with empty segments, depends on nothing else; so two requests with the
+// same target are the same to an upstream, as far as a target counts.
 func (r RequestLayer) AppendTarget(dst []byte) []byte {
 	return r.AppendQuery(append(dst, r.SentPathView()...))
 }
@@ -57,8 +57,8 @@ func (r RequestLayer) sentQuery() (query []byte, ok bool) {
 	return r.head.Query.Of(r.raw), r.head.Query.Start > 0 // a path of one byte at least is before it
 }
 
-// AppendSubPath appends the part of SentPathView below the route's prefix: it begins with a slash that
-// is not encoded, or there is none, and nothing is appended.
+// AppendSubPath appends the part of SentPathView below the route's prefix: it begins with a slash
+// that is not encoded, or there is none, and nothing is appended.
 func (r RequestLayer) AppendSubPath(dst []byte) []byte {
 	return http1.AppendBelow(dst, r.SentPathView(), r.prefixLen())
 }
@@ -104,14 +104,14 @@ type Reading struct {
 // Read reads another path, in the form of SentPathView, in the same way.
 func (r Reading) Read(sent []byte) []byte { return r.how.Append(nil, sent) }
 
-// Sent returns the part of sent, which is what Path was read from, that stands for Path[from:to]. It
-// must not be changed.
+// Sent returns the part of sent, which is what Path was read from, that stands for Path[from:to].
+// It must not be changed.
 func (r Reading) Sent(sent []byte, from, to int) []byte { return r.how.Raw(sent, from, to) }
 
 // OtherReadings returns the ways to read the path as it goes on to another program that differ from
-// PathView: nearly always none. A slash that the client has encoded is one to some programs, and part
-// of a segment to others; two slashes in a row are one, or have an empty segment between them. What
-// guards a program judges all of them. Neither PathView nor any of these has a dot segment.
+// PathView: nearly always none. A slash that the client has encoded is one to some programs, and
+// part of a segment to others; two slashes in a row are one, or have an empty segment between them.
+// What guards a program judges all of them. Neither PathView nor any of these has a dot segment.
 func (r RequestLayer) OtherReadings() []Reading {
 	raw := r.RawPathView()
 	if len(raw) == len(r.path) { // cleaning and decoding only shorten

@@ -8,7 +8,8 @@ import (
 	"github.com/lwango/lwango/conn"
 )
 
-// TestSentTarget: what goes on of a target, what the client has asked for, and how the path is read.
+// TestSentTarget: what goes on of a target, what the client has asked for, and how the path is
+// read.
 func TestSentTarget(t *testing.T) {
 	s := start(t, direct, conn.Config{Handler: func(req *conn.Request, w *conn.Response) int {
 		l := req.Layer()
@@ -36,7 +37,8 @@ func TestSentTarget(t *testing.T) {
 		{"http://b:81/app/p%2f?q", "", `/app/p%2f?q /app/p%2f?q /p%2f "/app/p\x00"`},
 		{"HTTP://b", "", "/ / /"}, {"http://b?q=://x/", "", "/?q=://x/ /?q=://x/ /"},
 		{"/http://b/", "", `/http://b/ /http://b/ /http://b/ "/http://b/"`},
-		{"/old/../o%3B?a", "/app//%2Fn|?", `/app//%2Fn%7C? /o%3B?a //%2Fn%7C "/app/\x00n|" "/app///n|" "/app//\x00n|" "/app//n|"`},
+		{"/old/../o%3B?a", "/app//%2Fn|?",
+			`/app//%2Fn%7C? /o%3B?a //%2Fn%7C "/app/\x00n|" "/app///n|" "/app//\x00n|" "/app//n|"`},
 		{"/old?a", "/app/n%2fm", `/app/n%2fm /old?a /n%2fm "/app/n\x00m"`},
 	} {
 		a := s.Request("GET "+c.target, []string{"To: " + c.to}, "")
@@ -46,15 +48,16 @@ func TestSentTarget(t *testing.T) {
 	}
 }
 
-// TestForwardedTarget: an application that names what is to be sent (X-Accel-Redirect) means the very
-// path that it names.
+// TestForwardedTarget: an application that names what is to be sent (X-Accel-Redirect) means the
+// very path that it names.
 func TestForwardedTarget(t *testing.T) {
 	s := start(t, direct, conn.Config{Handler: func(req *conn.Request, w *conn.Response) int {
-		status, err := req.Layer().Forward(req.Header().Get("To"), w, func(req *conn.Request, w *conn.Response) int {
-			l := req.Layer()
-			fmt.Fprintf(w, "%s %s %s", l.AppendTarget(nil), l.OriginalTargetView(), req.Path())
-			return 200
-		})
+		status, err := req.Layer().Forward(req.Header().Get("To"), w,
+			func(req *conn.Request, w *conn.Response) int {
+				l := req.Layer()
+				fmt.Fprintf(w, "%s %s %s", l.AppendTarget(nil), l.OriginalTargetView(), req.Path())
+				return 200
+			})
 		if err != nil {
 			t.Error(err)
 		}

@@ -52,8 +52,10 @@ func TestSpool(t *testing.T) {
 			}
 			for _, raw := range []string{
 				fmt.Sprintf(
-					"POST / HTTP/1.1\r\nHost: a\r\nConnection: close\r\nContent-Length: %d\r\n\r\n%s", row.size, text),
-				"POST / HTTP/1.1\r\nHost: a\r\nConnection: close\r\nTransfer-Encoding: chunked\r\n\r\n" + chunks + "0\r\n\r\n",
+					"POST / HTTP/1.1\r\nHost: a\r\nConnection: close\r\nContent-Length: %d\r\n\r\n%s", row.size,
+					text),
+				"POST / HTTP/1.1\r\nHost: a\r\nConnection: close\r\nTransfer-Encoding: chunked\r\n\r\n" +
+					chunks + "0\r\n\r\n",
 			} {
 				if got := answers(t, strings.NewReader(s.Exchange(raw)),
 					"POST")[0]; got.Text != want {
@@ -74,27 +76,28 @@ func TestMaxSpool(t *testing.T) {
 	run(t, func(t *testing.T, m mode) {
 		const limit, size = 100_000, 60_000
 		release := new(loop.Promise[int])
-		s := start(t, m, conn.Config{Limits: conn.Limits{MaxSpool: limit}, Handler: byPath(map[string]conn.Handler{
-			"/": hello,
-			"/spool": func(req *conn.Request, resp *conn.Response) int {
-				body, n, err := req.Spool(1000)
-				if err != nil {
-					return 418 // which is not what is sent
-				}
-				if req.Query().Has("hold") {
-					_, _ = req.AwaitAny(-1, release)
-				}
-				k, err := io.Copy(io.Discard, body)
-				fmt.Fprint(resp, n, k, err)
-				return 200
-			},
-			"/panic": func(req *conn.Request, resp *conn.Response) int {
-				if _, _, err := req.Spool(1000); err != nil {
-					t.Error(err)
-				}
-				panic("on purpose")
-			},
-		})})
+		s := start(t, m,
+			conn.Config{Limits: conn.Limits{MaxSpool: limit}, Handler: byPath(map[string]conn.Handler{
+				"/": hello,
+				"/spool": func(req *conn.Request, resp *conn.Response) int {
+					body, n, err := req.Spool(1000)
+					if err != nil {
+						return 418 // which is not what is sent
+					}
+					if req.Query().Has("hold") {
+						_, _ = req.AwaitAny(-1, release)
+					}
+					k, err := io.Copy(io.Discard, body)
+					fmt.Fprint(resp, n, k, err)
+					return 200
+				},
+				"/panic": func(req *conn.Request, resp *conn.Response) int {
+					if _, _, err := req.Spool(1000); err != nil {
+						t.Error(err)
+					}
+					panic("on purpose")
+				},
+			})})
 		s.Panics.Expect()
 		post := func(target string) string {
 			return fmt.Sprintf("POST %s HTTP/1.1\r\nHost: a\r\nContent-Length: %d\r\n\r\n", target,

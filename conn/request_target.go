@@ -115,8 +115,8 @@ func (r RequestLayer) Rewrite(target string) error {
 	return nil
 }
 
-// target takes a target apart that Rewrite or Forward is given. path is raw made clean, and a new one:
-// views of the old one may be in use.
+// target takes a target apart that Rewrite or Forward is given. path is raw made clean, and a new
+// one: views of the old one may be in use.
 func (r *Request) target(target string) (path []byte, raw, query string, err error) {
 	if r.over() {
 		return nil, "", "", ErrComplete
@@ -193,8 +193,8 @@ func (m *matched) compact() {
 }
 
 // SetPattern notes the pattern that the request was matched with, the names of its wildcards, and
-// beginning and end of the parts of SegmentsView that they stand for. The router calls it; values may
-// be made of PathParts.
+// beginning and end of the parts of SegmentsView that they stand for. The router calls it; values
+// may be made of PathParts.
 func (r RequestLayer) SetPattern(pattern string, names []string, values [][2]uint32) {
 	m := &r.matched
 	m.pattern, m.names, m.values, m.path = pattern, names, values, r.path
@@ -257,8 +257,8 @@ func (m *matched) keep(v []byte) string {
 }
 
 // RawPathView returns the path as the client has sent it, or as Rewrite was given it, before it was
-// decoded and cleaned. It is valid until the handler returns, must not be changed, and is empty for a
-// target without a path. What goes on to another program is SentPathView.
+// decoded and cleaned. It is valid until the handler returns, must not be changed, and is empty for
+// a target without a path. What goes on to another program is SentPathView.
 func (r RequestLayer) RawPathView() []byte {
 	if r.rewritten != "" {
 		raw, _, _ := strings.Cut(r.rewritten, "?")
@@ -270,8 +270,8 @@ func (r RequestLayer) RawPathView() []byte {
 // SegmentsView returns the path with encoded slashes ("%2F") taken for parts of segments: it has a
 // NUL (http1.EncodedSlash) in place of each, and its other slashes are those between segments.
 // Without an encoded slash it is PathView. clean reports whether the path came clean, so that there
-// was nothing to resolve but encodings; if it did not, the result is PathView. The path is valid until
-// the handler returns.
+// was nothing to resolve but encodings; if it did not, the result is PathView. The path is valid
+// until the handler returns.
 func (r RequestLayer) SegmentsView() (path []byte, clean bool) {
 	if r.segments == nil {
 		r.segments, r.clean = http1.SplitPath(r.PathView(), r.RawPathView())

@@ -236,7 +236,8 @@ func (v valued) Value(key any) any {
 // otherwise loop.ErrCanceled. The other errors are those of Await.
 //
 // The promise is settled when f has returned. A wait for it has a limit of its own.
-func Call[T any](r *Request, d time.Duration, f func(ctx context.Context) (T, error)) *loop.Promise[T] {
+func Call[T any](r *Request, d time.Duration,
+	f func(ctx context.Context) (T, error)) *loop.Promise[T] {
 	if r.over() {
 		p := new(loop.Promise[T])
 		p.Reject(ErrComplete)

@@ -12,7 +12,8 @@ import (
 // TestRequestShowsItsWaits: a Request has all methods of its thread, so that its documentation
 // shows them, except those that are for the bodies of threads and would harm the connection.
 func TestRequestShowsItsWaits(t *testing.T) {
-	notForHandlers := []string{"End", "FD", "Mark", "RunDeferred", "WantRead", "WantReadWrite", "WantWrite"}
+	notForHandlers := []string{"End", "FD", "Mark", "RunDeferred", "WantRead", "WantReadWrite",
+		"WantWrite"}
 	signature := func(m reflect.Method) (types []reflect.Type) {
 		for i := 1; i < m.Type.NumIn(); i++ {
 			types = append(types, m.Type.In(i))

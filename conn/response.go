@@ -211,8 +211,8 @@ func (w *Response) fail(cut bool) {
 	}
 }
 
-// drop makes room for an error in place of an answer of which nothing has gone out. A tap that has seen
-// the head of that answer is told err. Another one gets the error, as any answer.
+// drop makes room for an error in place of an answer of which nothing has gone out. A tap that has
+// seen the head of that answer is told err. Another one gets the error, as any answer.
 func (w *Response) drop(err error) {
 	if a := w.tap; a != nil && a.headed {
 		w.endTap(err)
@@ -305,10 +305,10 @@ func (w *Response) Abort() {
 }
 
 // ResetBy aborts an answer that another server has ended by resetting its stream with that code of
-// HTTP/2 (RFC 9113 section 7): the client's stream is reset with the same one. It returns false, and does
-// nothing, if the request has not come by HTTP/2, or if the code is of no error, or would say of this
-// server's connection what is true of the other one's: that the request can be sent again, or has to be
-// sent in another way.
+// HTTP/2 (RFC 9113 section 7): the client's stream is reset with the same one. It returns false,
+// and does nothing, if the request has not come by HTTP/2, or if the code is of no error, or would
+// say of this server's connection what is true of the other one's: that the request can be sent
+// again, or has to be sent in another way.
 func (w ResponseLayer) ResetBy(code uint32) bool {
 	if w.x.via.multiplexed() == nil {
 		return false

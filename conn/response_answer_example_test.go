@@ -28,7 +28,8 @@ func ExampleRequest_BindJSON() {
 	url, stop := server.Serve(h)
 	defer stop()
 	server.Show(http.Post(url, "application/json", strings.NewReader(`{"tea": "oolong", "cups": 2}`)))
-	server.Show(http.Post(url, "application/json", strings.NewReader(`{"tea": "oolong", "cups": "two"}`)))
+	server.Show(http.Post(url, "application/json",
+		strings.NewReader(`{"tea": "oolong", "cups": "two"}`)))
 	// Output:
 	// 201 Created
 	// {"order":"2 cups of oolong"}

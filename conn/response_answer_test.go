@@ -26,7 +26,8 @@ type noJSON struct{}
 
 func (noJSON) MarshalJSON() ([]byte, error) { return nil, errors.New("a secret of the server") }
 
-var page = template.Must(template.New("page").Parse("<p>{{.Name}}</p>{{if eq .Price 13}}{{.None}}{{end}}"))
+var page = template.Must(
+	template.New("page").Parse("<p>{{.Name}}</p>{{if eq .Price 13}}{{.None}}{{end}}"))
 
 func TestAnswers(t *testing.T) {
 	long := strings.Repeat("0123456789", 10_000)

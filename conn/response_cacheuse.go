@@ -19,19 +19,21 @@ func (w *Response) Cache(ttl time.Duration, tags ...string) {
 		h.Set("CDN-Cache-Control", "no-store")
 		return
 	}
-	h.Set("CDN-Cache-Control", "max-age="+strconv.FormatInt(int64((ttl+time.Second-1)/time.Second), 10))
+	h.Set("CDN-Cache-Control",
+		"max-age="+strconv.FormatInt(int64((ttl+time.Second-1)/time.Second), 10))
 	for _, tag := range tags {
 		h.Add("Cache-Tag", tag)
 	}
 }
 
-// TellsCaches reports whether there may be a field that says something to caches (RFC 9111 section 5.2.1, RFC
-// 9110 section 13), or that would change the protocol or names others: Cache-Control, Pragma,
-// Authorization, Range, those of conditions, Upgrade and Connection. If not, it costs no look at each.
+// TellsCaches reports whether there may be a field that says something to caches (RFC 9111
+// section 5.2.1, RFC 9110 section 13), or that would change the protocol or names others:
+// Cache-Control, Pragma, Authorization, Range, those of conditions, Upgrade and Connection. If not,
+// it costs no look at each.
 func (r RequestLayer) TellsCaches() bool { return r.listed || r.head.MayHaveSome(toCaches) }
 
-var toCaches = http1.NamesOf("Cache-Control", "Pragma", "Authorization", "Range", "If-Match", "If-Unmodified-Since",
-	"If-None-Match", "If-Modified-Since", "Upgrade", "Connection")
+var toCaches = http1.NamesOf("Cache-Control", "Pragma", "Authorization", "Range", "If-Match",
+	"If-Unmodified-Since", "If-None-Match", "If-Modified-Since", "Upgrade", "Connection")
 
 // AppendSteering appends the fields of a request that no specification has an answer depend on, but
 // by which applications choose what they answer, or make links: X-Forwarded-Host, X-Original-URL,
@@ -66,8 +68,8 @@ func appendSteering[T string | []byte](dst []byte, name, value T) []byte {
 	return append(append(dst, ':'), value...)
 }
 
-// steers reports whether a name is one of AppendSteering's. To CGI and its kin, "_" is "-". Forwarded
-// names the client, too; of a trusted proxy, the host in it is the request's.
+// steers reports whether a name is one of AppendSteering's. To CGI and its kin, "_" is "-".
+// Forwarded names the client, too; of a trusted proxy, the host in it is the request's.
 func steers[T string | []byte](name T, proxied bool) bool {
 	if len(name) < len("X-Host") {
 		return false
@@ -102,6 +104,8 @@ var (
 	// Those that others than applications of X- have thought of: IIS, Cloudflare, CloudFront.
 	steeringElse = [...]string{"Front-End-Https", "CF-Visitor", "CloudFront-Forwarded-Proto"}
 
-	// All names that steers reports. One that is written with "_" has the same length and first letter.
-	steeringSet = http1.NamesOf(steering[:]...) | http1.NamesOf(steeringElse[:]...) | http1.NamesOf("Forwarded")
+	// All names that steers reports. One that is written with "_" has the same length and first
+	// letter.
+	steeringSet = http1.NamesOf(steering[:]...) | http1.NamesOf(steeringElse[:]...) |
+		http1.NamesOf("Forwarded")
 )

@@ -80,14 +80,16 @@ func (r *Request) has(name string) bool {
 // with all of the content.
 //
 // For files by name there is package handlers/servefiles, also for those of an fs.FS.
-func (w *Response) ServeContent(name string, modified time.Time, content io.ReaderAt, size int64) int {
+func (w *Response) ServeContent(name string, modified time.Time, content io.ReaderAt,
+	size int64) int {
 	if w.over() {
 		closeContent(content)
 		return 0
 	}
 	if size < 0 {
 		closeContent(content)
-		return w.Error(http.StatusInternalServerError, errors.New("conn: ServeContent of a negative size"))
+		return w.Error(http.StatusInternalServerError,
+			errors.New("conn: ServeContent of a negative size"))
 	}
 	if status := w.Precondition(w.header.Get("ETag"), modified); status != 0 {
 		closeContent(content)
@@ -114,7 +116,8 @@ func (w *Response) ranges(modified time.Time, content io.ReaderAt, size int64) i
 	// A layer may encode the whole. A date does not tell the codings apart.
 	negotiated := len(w.hooks) > 0
 	values := h.Values("Range")
-	if len(values) != 1 || !http1.RangeApplies(w.req.Layer(), v, w.x.req.Thread.Loop().Time(), negotiated) {
+	if len(values) != 1 || !http1.RangeApplies(w.req.Layer(), v, w.x.req.Thread.Loop().Time(),
+		negotiated) {
 		return 0
 	}
 	ranges, err := http1.ParseRange(values[0], size)

@@ -48,13 +48,17 @@ func TestServeContent(t *testing.T) {
 		{"Range: bytes=0-"}, {"Range: bytes=3-5"}, {"Range: bytes=-4"}, {"Range: bytes=30-100"},
 		{"Range: bytes=36-"}, {"Range: bytes=100-200"},
 		{"Range: bytes=0-0,35-35"}, {"Range: bytes=0-4,10-14,100-"},
-		{`If-None-Match: "v7"`}, {`If-None-Match: W/"v7"`}, {`If-None-Match: "v6", "v7"`}, {"If-None-Match: *"}, {`If-None-Match: "v6"`},
+		{`If-None-Match: "v7"`}, {`If-None-Match: W/"v7"`}, {`If-None-Match: "v6", "v7"`},
+		{"If-None-Match: *"}, {`If-None-Match: "v6"`},
 		{`If-None-Match: "v6"`, "If-Modified-Since: " + stamp},
-		{"If-Modified-Since: " + stamp}, {"If-Modified-Since: Mon, 02 Jan 2006 15:04:05 GMT"}, {"If-Modified-Since: yesterday"},
+		{"If-Modified-Since: " + stamp}, {"If-Modified-Since: Mon, 02 Jan 2006 15:04:05 GMT"},
+		{"If-Modified-Since: yesterday"},
 		{`If-Match: "v7"`}, {`If-Match: W/"v7"`}, {`If-Match: "v6"`}, {"If-Match: *"},
 		{"If-Unmodified-Since: " + stamp}, {"If-Unmodified-Since: Mon, 02 Jan 2006 15:04:05 GMT"},
-		{"Range: bytes=3-5", `If-Range: "v7"`}, {"Range: bytes=3-5", `If-Range: "v6"`}, {"Range: bytes=3-5", `If-Range: W/"v7"`},
-		{"Range: bytes=3-5", "If-Range: " + stamp}, {"Range: bytes=3-5", "If-Range: Mon, 02 Jan 2006 15:04:05 GMT"},
+		{"Range: bytes=3-5", `If-Range: "v7"`}, {"Range: bytes=3-5", `If-Range: "v6"`},
+		{"Range: bytes=3-5", `If-Range: W/"v7"`},
+		{"Range: bytes=3-5", "If-Range: " + stamp},
+		{"Range: bytes=3-5", "If-Range: Mon, 02 Jan 2006 15:04:05 GMT"},
 		{"Range: bytes=3-5", `If-None-Match: "v7"`}, {"Range: bytes=100-", `If-None-Match: "v7"`},
 	}
 	for name, content := range map[string]func() io.ReaderAt{
@@ -78,7 +82,8 @@ func TestServeContent(t *testing.T) {
 				}})
 				// A field that is not valid is ignored (RFC 9110 section 14.2); net/http answers 416.
 				for _, field := range []string{"Range: bytes=5-3", "Range: lines=1-2", "Range: bytes=x"} {
-					if got := asked(t, "http://"+s.Addr+"/", "GET", []string{field}); !strings.HasSuffix(got, " "+text+"\n") {
+					if got := asked(t, "http://"+s.Addr+"/", "GET", []string{field}); !strings.HasSuffix(got,
+						" "+text+"\n") {
 						t.Errorf("%s: %s", field, got)
 					}
 				}
@@ -87,7 +92,8 @@ func TestServeContent(t *testing.T) {
 						if method == "HEAD" && strings.HasPrefix(strings.Join(fields, ""), "Range") {
 							continue // which has no meaning for HEAD (RFC 9110 section 14.2); net/http answers it
 						}
-						got, want := asked(t, "http://"+s.Addr+"/", method, fields), asked(t, other.URL, method, fields)
+						got, want := asked(t, "http://"+s.Addr+"/", method, fields), asked(t, other.URL, method,
+							fields)
 						if strings.HasPrefix(want, "3") || strings.HasPrefix(want, "4") { // their other fields differ
 							want, _, _ = strings.Cut(want, "\n")
 							got, _, _ = strings.Cut(got, "\n")
@@ -113,7 +119,8 @@ func asked(t *testing.T, url, method string, fields []string) string {
 		name, value, _ := strings.Cut(f, ": ")
 		req.Header.Set(name, value)
 	}
-	resp, err := (&http.Client{Transport: &http.Transport{DisableKeepAlives: true, DisableCompression: true}}).Do(req)
+	resp, err := (&http.Client{
+		Transport: &http.Transport{DisableKeepAlives: true, DisableCompression: true}}).Do(req)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -131,7 +138,8 @@ func asked(t *testing.T, url, method string, fields []string) string {
 				t.Fatal(err)
 			}
 			text, err := io.ReadAll(part)
-			fmt.Fprintln(&body, part.Header.Get("Content-Type"), part.Header.Get("Content-Range"), string(text), err)
+			fmt.Fprintln(&body, part.Header.Get("Content-Type"), part.Header.Get("Content-Range"),
+				string(text), err)
 		}
 	} else if _, err := io.Copy(&body, resp.Body); err != nil {
 		t.Fatal(err)
@@ -141,7 +149,8 @@ func asked(t *testing.T, url, method string, fields []string) string {
 		length = -1 // depends on the boundary's
 	}
 	return fmt.Sprintln(resp.StatusCode, h.Get("Content-Range")) +
-		fmt.Sprintln(kind, length, h.Get("ETag"), h.Get("Last-Modified"), h.Get("Accept-Ranges"), body.String())
+		fmt.Sprintln(kind, length, h.Get("ETag"), h.Get("Last-Modified"), h.Get("Accept-Ranges"),
+			body.String())
 }
 
 // TestPrecondition: for what a handler makes or changes itself.
@@ -174,8 +183,10 @@ func TestPrecondition(t *testing.T) {
 			{"GET", `tag=W/"a"`, `If-None-Match: "a"`, 304, `W/"a"`, ""},
 			{"GET", `tag="a"`, `If-None-Match: "b"`, 200, `"a"`, ""},
 			{"GET", "tag=a", "If-None-Match: a", 200, "", ""}, // no entity tag
-			{"GET", "at=then", "If-Modified-Since: Tue, 03 Feb 2026 04:05:06 GMT", 304, "", "Tue, 03 Feb 2026 04:05:06 GMT"},
-			{"GET", "at=then", "If-Modified-Since: Tue, 03 Feb 2026 04:05:05 GMT", 200, "", "Tue, 03 Feb 2026 04:05:06 GMT"},
+			{"GET", "at=then", "If-Modified-Since: Tue, 03 Feb 2026 04:05:06 GMT", 304, "",
+				"Tue, 03 Feb 2026 04:05:06 GMT"},
+			{"GET", "at=then", "If-Modified-Since: Tue, 03 Feb 2026 04:05:05 GMT", 200, "",
+				"Tue, 03 Feb 2026 04:05:06 GMT"},
 			{"GET", "", "If-Modified-Since: Tue, 03 Feb 2026 04:05:06 GMT", 200, "", ""},
 			{"GET", "", "If-None-Match: *", 200, "", ""},
 			{"GET", "", "If-Match: *", 412, "", ""},
@@ -192,7 +203,8 @@ func TestPrecondition(t *testing.T) {
 			{"PUT", "at=then", "If-Unmodified-Since: Tue, 03 Feb 2026 04:05:06 GMT", 200, "", ""},
 			{"PUT", "at=then", "If-Unmodified-Since: Tue, 03 Feb 2026 04:05:05 GMT", 412, "", ""},
 		} {
-			req, err := http.NewRequest(row.method, "http://"+s.Addr+"/?"+strings.ReplaceAll(row.query, `"`, "%22"), nil)
+			req, err := http.NewRequest(row.method,
+				"http://"+s.Addr+"/?"+strings.ReplaceAll(row.query, `"`, "%22"), nil)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -201,7 +213,8 @@ func TestPrecondition(t *testing.T) {
 			}
 			resp := must.Get(http.DefaultTransport.RoundTrip(req))(t)
 			resp.Body.Close()
-			if resp.StatusCode != row.status || resp.Header.Get("ETag") != row.etag || resp.Header.Get("Last-Modified") != row.dated {
+			if resp.StatusCode != row.status || resp.Header.Get("ETag") != row.etag ||
+				resp.Header.Get("Last-Modified") != row.dated {
 				t.Errorf("%s %s, %s: %d, %q, %q", row.method, row.query, row.field, resp.StatusCode,
 					resp.Header.Get("ETag"), resp.Header.Get("Last-Modified"))
 			}
@@ -222,7 +235,8 @@ func TestServeContentOfNoSize(t *testing.T) {
 	s := start(t, direct, conn.Config{Handler: func(req *conn.Request, resp *conn.Response) int {
 		return resp.ServeContent("a.txt", time.Time{}, strings.NewReader("0123456789"), -1)
 	}})
-	if a := s.Request("GET /", nil, ""); a.StatusCode != 500 || !strings.Contains(s.Log.String(), "negative size") {
+	if a := s.Request("GET /", nil, ""); a.StatusCode != 500 ||
+		!strings.Contains(s.Log.String(), "negative size") {
 		t.Errorf("%s\n%s", a.Status, s.Log)
 	}
 }

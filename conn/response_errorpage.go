@@ -49,8 +49,8 @@ func (w *Response) wantsPage(status int) bool {
 }
 
 // errorPage asks for a page in place of what the handler has answered with, and returns the status
-// of the answer, whatever page there is. If there is none, the answer stays as it is. The page is that
-// of the status that goes out, which need not be the handler's: see decideAnswer.
+// of the answer, whatever page there is. If there is none, the answer stays as it is. The page is
+// that of the status that goes out, which need not be the handler's: see decideAnswer.
 func (x *exchange) errorPage(status int) int {
 	w := &x.resp
 	if w.phase != open {
@@ -161,9 +161,9 @@ func ofBodyOrConnection(name string) bool {
 	return ofThisAlone(name) && !ascii.HasPrefixFold(name, "If-") && !ascii.EqualFold(name, "Range")
 }
 
-// alter makes r, which is new, the request for a clean path, the same as it stands in a target, and a
-// query, that a handler gets in place of of: a GET, or still a HEAD, without a body, and without the
-// fields that drop tells.
+// alter makes r, which is new, the request for a clean path, the same as it stands in a target, and
+// a query, that a handler gets in place of of: a GET, or still a HEAD, without a body, and without
+// the fields that drop tells.
 func (r *Request) alter(of *Request, path, raw []byte, query string, drop func(name string) bool) {
 	r.internal = true
 	r.Thread, r.x, r.head = of.Thread, of.x, of.head
@@ -189,8 +189,8 @@ func (r *Request) alter(of *Request, path, raw []byte, query string, drop func(n
 	r.proxied, r.scheme, r.client = of.proxied, of.scheme, of.client
 }
 
-// aim gives r, which is new, a clean path, the same as it stands in a target, and a query; without a
-// query, no question mark.
+// aim gives r, which is new, a clean path, the same as it stands in a target, and a query; without
+// a query, no question mark.
 func (r *Request) aim(path, raw []byte, query string) {
 	r.path, r.head.Asterisk = path, false
 	// Modules read the target, too: REQUEST_URI is made of it, and a front controller answers that.

@@ -56,8 +56,8 @@ func (w *Response) finishWhole(status int) {
 	}
 }
 
-// doubt takes the length from a body that was gathered, and that may not be whole, unless the handler
-// has declared it.
+// doubt takes the length from a body that was gathered, and that may not be whole, unless the
+// handler has declared it.
 //
 //go:noinline
 func (w *Response) doubt() {
@@ -66,8 +66,8 @@ func (w *Response) doubt() {
 	}
 }
 
-// dropLarge closes the connection behind an answer whose reader does not lead to a large body of the
-// request.
+// dropLarge closes the connection behind an answer whose reader does not lead to a large body of
+// the request.
 //
 //go:noinline
 func (w *Response) dropLarge() {
@@ -86,8 +86,8 @@ func (w *Response) setErrorPage(status int) {
 }
 
 // decideAnswer returns the status to send. It is the handler's, unless the answer cannot be sent;
-// then that answer is dropped for an error page. n and err are what readAhead has returned. It may be
-// called again: error pages are chosen by what it returns.
+// then that answer is dropped for an error page. n and err are what readAhead has returned. It may
+// be called again: error pages are chosen by what it returns.
 func (w *Response) decideAnswer(status int) (_, n int, err error) {
 	if status == 0 {
 		status = cmp.Or(w.early, 200)
@@ -103,8 +103,8 @@ func (w *Response) decideAnswer(status int) (_, n int, err error) {
 }
 
 // refuse makes an error of an answer with a status that is not final, or with a field that is not
-// valid. It is apart from decideAnswer, as broken is, so that few cache lines are read for what nearly
-// all answers need.
+// valid. It is apart from decideAnswer, as broken is, so that few cache lines are read for what
+// nearly all answers need.
 func (w *Response) refuse(status int, bad *Field) int {
 	if x := w.x; w.final(status) {
 		x.set.Logger.Error("conn: response header refused, not a valid field",
@@ -115,8 +115,8 @@ func (w *Response) refuse(status int, bad *Field) int {
 	return 500
 }
 
-// broken decides about an answer if the request's body has failed, with that status, or the answer's
-// could not be read, or was read to its end. n and err are what readAhead has returned.
+// broken decides about an answer if the request's body has failed, with that status, or the
+// answer's could not be read, or was read to its end. n and err are what readAhead has returned.
 func (w *Response) broken(status, n int, err error, failed int) (int, int, error) {
 	unreadable := err != nil && err != io.EOF
 	if failed != 0 && w.manner == native && (unreadable || !w.explains(status)) {
@@ -380,8 +380,8 @@ func (w *Response) sendFrom(n int, err error) {
 	}
 }
 
-// pieceBuffer returns a buffer for the next piece of a body, no more than the client says that it takes.
-// If that is next to nothing it may be so for long: then the piece is only to wait by.
+// pieceBuffer returns a buffer for the next piece of a body, no more than the client says that it
+// takes. If that is next to nothing it may be so for long: then the piece is only to wait by.
 func (w *Response) pieceBuffer() []byte {
 	room := w.x.via.room()
 	if room > fewBytes {
@@ -499,8 +499,8 @@ func (w *Response) Inform(status int, header *Header) error {
 
 // AddTrailer adds a field that is sent behind the body, if that goes out in chunks: the client
 // speaks HTTP/1.1, the response is streamed, and Content-Length is not set. Otherwise the field is
-// dropped, as one is that is not valid, or that a client needs before the body, such as Content-Type
-// or Set-Cookie (RFC 9110 section 6.5.1).
+// dropped, as one is that is not valid, or that a client needs before the body, such as
+// Content-Type or Set-Cookie (RFC 9110 section 6.5.1).
 func (w *Response) AddTrailer(name, value string) {
 	w.live()
 	if (w.phase == open || w.phase == streamed) && !tooLate(name) && http1.ValidToken(name) &&

@@ -176,37 +176,39 @@ func TestNarrowEnds(t *testing.T) {
 	}
 }
 
-// TestNarrowSkips: what is not kept, and lies in front of the part that the client gets, neither keeps
-// others from their turn, nor does it go on when the client has left.
+// TestNarrowSkips: what is not kept, and lies in front of the part that the client gets, neither
+// keeps others from their turn, nor does it go on when the client has left.
 func TestNarrowSkips(t *testing.T) {
 	begun, ended := make(chan struct{}), make(chan error, 1)
 	served := false
-	s := server.Start(t, modes.Direct, conn.Config{Handler: func(req *conn.Request, w *conn.Response) int {
-		if req.Path() == "/other" {
-			served = true
-			return w.Text(200, "other")
-		}
-		p := &narrowing{tap{fate: map[int]conn.Fate{200: conn.Passes}}, 206, 1 << 49, 10}
-		status, _ := req.Layer().Tap(w, func(req *conn.Request, w *conn.Response) int {
-			close(begun)
-			w.Header().Set("Content-Length", "1000000000000000")
-			piece := make([]byte, 64<<10)
-			var err error
-			for start := time.Now(); err == nil && time.Since(start) < wait.Patience; {
-				_, err = w.Write(piece)
+	s := server.Start(t, modes.Direct,
+		conn.Config{Handler: func(req *conn.Request, w *conn.Response) int {
+			if req.Path() == "/other" {
+				served = true
+				return w.Text(200, "other")
 			}
-			ended <- err
-			return 200
-		}, p, nil)
-		if !served {
-			t.Error("others have had no turn")
-		}
-		return status
-	}})
+			p := &narrowing{tap{fate: map[int]conn.Fate{200: conn.Passes}}, 206, 1 << 49, 10}
+			status, _ := req.Layer().Tap(w, func(req *conn.Request, w *conn.Response) int {
+				close(begun)
+				w.Header().Set("Content-Length", "1000000000000000")
+				piece := make([]byte, 64<<10)
+				var err error
+				for start := time.Now(); err == nil && time.Since(start) < wait.Patience; {
+					_, err = w.Write(piece)
+				}
+				ended <- err
+				return 200
+			}, p, nil)
+			if !served {
+				t.Error("others have had no turn")
+			}
+			return status
+		}})
 	c := s.Dial()
 	c.Send("GET / HTTP/1.1\r\nHost: h\r\n\r\n")
 	<-begun
-	if got := s.Exchange("GET /other HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n"); !strings.HasSuffix(got, "other") {
+	if got := s.Exchange(
+		"GET /other HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n"); !strings.HasSuffix(got, "other") {
 		t.Errorf("%q", got)
 	}
 	c.Reset()
@@ -215,8 +217,8 @@ func TestNarrowSkips(t *testing.T) {
 	}
 }
 
-// TestNarrowEndsLate: a client of HTTP/2 that takes the last bytes of its part late has the end with
-// them: while the handler goes on, and also where it has ended before.
+// TestNarrowEndsLate: a client of HTTP/2 that takes the last bytes of its part late has the end
+// with them: while the handler goes on, and also where it has ended before.
 func TestNarrowEndsLate(t *testing.T) {
 	t.Parallel()
 	for _, fate := range []conn.Fate{conn.Tapped, conn.Passes} {
@@ -264,27 +266,29 @@ func TestNarrowEndsLate(t *testing.T) {
 	}
 }
 
-// TestNarrowGivesUp: the handler of an answer that is not kept ends with the part, and so the next request
-// does not wait for more.
+// TestNarrowGivesUp: the handler of an answer that is not kept ends with the part, and so the next
+// request does not wait for more.
 func TestNarrowGivesUp(t *testing.T) {
 	more := new(loop.Promise[struct{}])
-	s := server.Start(t, modes.Direct, conn.Config{Handler: func(req *conn.Request, w *conn.Response) int {
-		if req.Path() == "/other" {
-			return w.Text(200, "other")
-		}
-		p := &narrowing{tap{fate: map[int]conn.Fate{200: conn.Passes}}, 206, 0, 10}
-		status, _ := req.Layer().Tap(w, func(req *conn.Request, w *conn.Response) int {
-			w.Header().Set("Content-Length", "100000")
-			if _, err := w.Write(make([]byte, 50_000)); err == nil {
-				t.Error("the handler goes on for nobody")
-				_, _ = more.Await(req.Thread, wait.Patience)
+	s := server.Start(t, modes.Direct,
+		conn.Config{Handler: func(req *conn.Request, w *conn.Response) int {
+			if req.Path() == "/other" {
+				return w.Text(200, "other")
 			}
-			return 200
-		}, p, nil)
-		return status
-	}})
+			p := &narrowing{tap{fate: map[int]conn.Fate{200: conn.Passes}}, 206, 0, 10}
+			status, _ := req.Layer().Tap(w, func(req *conn.Request, w *conn.Response) int {
+				w.Header().Set("Content-Length", "100000")
+				if _, err := w.Write(make([]byte, 50_000)); err == nil {
+					t.Error("the handler goes on for nobody")
+					_, _ = more.Await(req.Thread, wait.Patience)
+				}
+				return 200
+			}, p, nil)
+			return status
+		}})
 	c := s.Dial()
-	c.Send("GET / HTTP/1.1\r\nHost: h\r\n\r\nGET /other HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n")
+	c.Send(
+		"GET / HTTP/1.1\r\nHost: h\r\n\r\nGET /other HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n")
 	if got := string(must.Get(io.ReadAll(c.R))(t)); !strings.HasSuffix(got, "\r\n\r\nother") {
 		t.Errorf("%q", got)
 	}

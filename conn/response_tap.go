@@ -9,8 +9,8 @@ import (
 	"github.com/lwango/lwango/loop"
 )
 
-// Tap gets a copy of the answer to a request as its handler makes it, before hooks and codings change
-// that for the client: see RequestLayer.Tap. The request's thread makes all calls but Left.
+// Tap gets a copy of the answer to a request as its handler makes it, before hooks and codings
+// change that for the client: see RequestLayer.Tap. The request's thread makes all calls but Left.
 type Tap interface {
 	// Head takes the head, once, and decides what becomes of the answer. It may change the header of
 	// resp, and no more of that. h is valid until Head returns, and the slice of its fields is the
@@ -33,8 +33,8 @@ type Tap interface {
 	Over(err error)
 
 	// Left says that the client has left; served: with all that it was to get, see
-	// ResponseLayer.Narrow. The loop calls it, or the thread. It reports whether the handler goes on all
-	// the same; otherwise its waits and writes fail.
+	// ResponseLayer.Narrow. The loop calls it, or the thread. It reports whether the handler goes on
+	// all the same; otherwise its waits and writes fail.
 	Left(served bool) (goOn bool)
 
 	// Room is how long the content may be at most that Write takes.
@@ -91,12 +91,14 @@ func (p *port) spareTap() *tapped {
 const maxTaps = 256
 
 // Tap has h answer the request, and t get a copy. To h the request is a GET without the fields of r
-// about a body, conditions, ranges and the connection; extra are in place of r's fields of these names.
-// While t says so, h goes on when the client leaves.
+// about a body, conditions, ranges and the connection; extra are in place of r's fields of these
+// names. While t says so, h goes on when the client leaves.
 //
-// It returns what h returns, and whether the answer was withheld; then the response is as it was before.
-// Behind an answer that is not withheld t may still be called, until the answer has gone out.
-func (r RequestLayer) Tap(resp *Response, h Handler, t Tap, extra []Field) (status int, withheld bool) {
+// It returns what h returns, and whether the answer was withheld; then the response is as it was
+// before. Behind an answer that is not withheld t may still be called, until the answer has gone
+// out.
+func (r RequestLayer) Tap(resp *Response, h Handler, t Tap,
+	extra []Field) (status int, withheld bool) {
 	x, th := r.x, r.Thread
 	a := x.c.port.spareTap()
 	a.to, a.x = t, x
@@ -206,8 +208,8 @@ func (a *tapped) withhold(w *Response) {
 	a.release()
 }
 
-// head shows the tap the head of the answer, and returns what becomes of that. content is what the body
-// begins with, or, with whole, all of it.
+// head shows the tap the head of the answer, and returns what becomes of that. content is what the
+// body begins with, or, with whole, all of it.
 func (a *tapped) head(w *Response, status int, content []byte, whole bool) Fate {
 	h := &a.said
 	*h = SentHead{Status: status, Length: w.size, Relayed: w.manner == relayed, Forwarded: a.forwarded,
@@ -294,7 +296,8 @@ func (w *Response) tapPiece(p []byte) error {
 	return w.excuse(err)
 }
 
-// excuse takes the error of a write to the client, and returns it unless the handler goes on for others.
+// excuse takes the error of a write to the client, and returns it unless the handler goes on for
+// others.
 func (w *Response) excuse(err error) error {
 	if a := w.tap; err != nil && a != nil && !a.deaf && (a.lost || a.to.Left(a.part.given)) {
 		a.lost = true
@@ -303,8 +306,8 @@ func (w *Response) excuse(err error) error {
 	return err
 }
 
-// Ahead gives the tap of the response a piece that is held for the client: behind what was written, and
-// behind what was given by Ahead before. It may wait, but not for the client.
+// Ahead gives the tap of the response a piece that is held for the client: behind what was written,
+// and behind what was given by Ahead before. It may wait, but not for the client.
 func (w ResponseLayer) Ahead(p []byte) {
 	a := w.tap
 	switch {
@@ -328,8 +331,8 @@ func (w ResponseLayer) Ahead(p []byte) {
 	}
 }
 
-// Complete says that all of the answer was written or given by Ahead, and the rest is the way to the
-// client alone: others need not wait for that.
+// Complete says that all of the answer was written or given by Ahead, and the rest is the way to
+// the client alone: others need not wait for that.
 func (w ResponseLayer) Complete() {
 	a := w.tap
 	if a == nil || a.late || a.deaf || a.fate != Tapped {
@@ -352,8 +355,8 @@ func (w ResponseLayer) Complete() {
 	w.endTap(nil)
 }
 
-// TapRoom is how much of the content may be held for a slow client so that others need not wait for it:
-// that of the tap (Tap.Room), 0 if there is none.
+// TapRoom is how much of the content may be held for a slow client so that others need not wait for
+// it: that of the tap (Tap.Room), 0 if there is none.
 func (w ResponseLayer) TapRoom() int64 {
 	if a := w.tap; a != nil && a.fate == Tapped && !a.deaf {
 		return a.to.Room()
@@ -361,7 +364,8 @@ func (w ResponseLayer) TapRoom() int64 {
 	return 0
 }
 
-// endTap tells the tap, if there is one, that the answer is complete, or, with an error, that it is not.
+// endTap tells the tap, if there is one, that the answer is complete, or, with an error, that it is
+// not.
 func (w *Response) endTap(err error) {
 	a := w.tap
 	if a == nil {
@@ -381,8 +385,8 @@ func (w *Response) endTap(err error) {
 	a.over(err)
 }
 
-// end tells the tap that the answer is complete. If the tap panics, it is told that it is over: others may
-// wait for it.
+// end tells the tap that the answer is complete. If the tap panics, it is told that it is over:
+// others may wait for it.
 func (a *tapped) end(trailer []Field, sound bool) {
 	ended := false
 	defer func() {
@@ -432,8 +436,8 @@ func (a *tapped) leave() bool {
 	return false
 }
 
-// keepWaiting is Request.KeepWaiting: as long as the tap goes on for others, the thread waits whatever
-// the handler wants.
+// keepWaiting is Request.KeepWaiting: as long as the tap goes on for others, the thread waits
+// whatever the handler wants.
 func (a *tapped) keepWaiting(on bool) (was bool) {
 	was, a.waits = a.waits, on
 	if a.left {
@@ -443,7 +447,8 @@ func (a *tapped) keepWaiting(on bool) (was bool) {
 }
 
 // EndTapped ends the waits of a handler that has gone on for others, after its client has left
-// (Tap.Left). t is the request's thread. It is called on the thread's loop, while the tap is in use.
+// (Tap.Left). t is the request's thread. It is called on the thread's loop, while the tap is in
+// use.
 func EndTapped(t *loop.Thread) { loop.Forsake(t) }
 
 // SentHead is the head of an answer to a background subrequest.
@@ -469,8 +474,8 @@ type SentHead struct {
 }
 
 // Doubt says that nothing tells whether what was written is all of the content: it has come from a
-// connection whose end is that of the content, and would be if the other side had died. A client gets
-// it as it is, without a Content-Length, which would vouch for it; no cache keeps it.
+// connection whose end is that of the content, and would be if the other side had died. A client
+// gets it as it is, without a Content-Length, which would vouch for it; no cache keeps it.
 func (w ResponseLayer) Doubt() {
 	w.live()
 	w.doubted = true

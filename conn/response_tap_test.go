@@ -84,7 +84,8 @@ func TestTapEnds(t *testing.T) {
 			w.Header().Set("A", "b\r\nc")
 			return w.Text(200, "hello")
 		}, tap{}, "head500: kept"},
-		"no status, withheld": {func(*conn.Request, *conn.Response) int { return 99 }, tap{}, "head500: kept"},
+		"no status, withheld": {func(*conn.Request, *conn.Response) int { return 99 }, tap{},
+			"head500: kept"},
 		"given up": {func(_ *conn.Request, w *conn.Response) int {
 			w.Abort()
 			return 0
@@ -93,7 +94,9 @@ func TestTapEnds(t *testing.T) {
 			w.Abort()
 			return 0
 		}, tap{withhold: true}, "failed: kept"},
-		"a panic that says so, withheld": {func(*conn.Request, *conn.Response) int { panic(http.ErrAbortHandler) },
+		"a panic that says so, withheld": {func(*conn.Request, *conn.Response) int {
+			panic(http.ErrAbortHandler)
+		},
 			tap{withhold: true}, "failed: kept"},
 		"a panic behind what is withheld": {func(_ *conn.Request, w *conn.Response) int {
 			if _, err := w.Write([]byte(long)); err != nil {
@@ -106,9 +109,13 @@ func TestTapEnds(t *testing.T) {
 			w.Abort()
 			return 200
 		}, tap{fate: takes}, "head200 write102400 over: cut"},
-		"a panic of the tap at the head": {func(_ *conn.Request, w *conn.Response) int { return w.Text(200, "hello") },
+		"a panic of the tap at the head": {func(_ *conn.Request, w *conn.Response) int {
+			return w.Text(200, "hello")
+		},
 			tap{fate: takes, panics: "head"}, "head200 over: 500"},
-		"a panic of the tap at the end": {func(_ *conn.Request, w *conn.Response) int { return w.Text(200, "hello") },
+		"a panic of the tap at the end": {func(_ *conn.Request, w *conn.Response) int {
+			return w.Text(200, "hello")
+		},
 			tap{fate: takes, panics: "end"}, "head200 write5 endtrue over: 500"},
 		"a panic of the tap in a piece": {func(_ *conn.Request, w *conn.Response) int {
 			_, _ = w.Write([]byte(long))
@@ -118,15 +125,16 @@ func TestTapEnds(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			taps := make(chan tap, 1)
-			s := server.Start(t, modes.Direct, conn.Config{Handler: func(req *conn.Request, w *conn.Response) int {
-				p := tt.tap
-				req.Defer(func() { taps <- p })
-				status, withheld := req.Layer().Tap(w, tt.h, &p, nil)
-				if withheld {
-					return w.Text(200, "kept")
-				}
-				return status
-			}})
+			s := server.Start(t, modes.Direct,
+				conn.Config{Handler: func(req *conn.Request, w *conn.Response) int {
+					p := tt.tap
+					req.Defer(func() { taps <- p })
+					status, withheld := req.Layer().Tap(w, tt.h, &p, nil)
+					if withheld {
+						return w.Text(200, "kept")
+					}
+					return status
+				}})
 			if strings.Contains(name, "panic") && !strings.Contains(name, "says so") {
 				s.Panics.Expect()
 			}
@@ -147,24 +155,25 @@ func TestTapEnds(t *testing.T) {
 	}
 }
 
-// TestTapOfAbandonedCall: a function that a handler has left behind off the loop reads the request that it
-// was given, and not one that comes later and gets the same memory.
+// TestTapOfAbandonedCall: a function that a handler has left behind off the loop reads the request
+// that it was given, and not one that comes later and gets the same memory.
 func TestTapOfAbandonedCall(t *testing.T) {
 	t.Parallel()
 	block, read := make(chan struct{}), make(chan string, 1)
-	s := server.Start(t, modes.Direct, conn.Config{Handler: func(req *conn.Request, w *conn.Response) int {
-		status, _ := req.Layer().Tap(w, func(req *conn.Request, w *conn.Response) int {
-			if req.Path() == "/first" {
-				_ = req.Await(time.Millisecond, func(context.Context) error {
-					<-block
-					read <- req.Target()
-					return nil
-				})
-			}
-			return w.Text(200, "hello")
-		}, &tap{fate: map[int]conn.Fate{200: conn.Tapped}}, nil)
-		return status
-	}})
+	s := server.Start(t, modes.Direct,
+		conn.Config{Handler: func(req *conn.Request, w *conn.Response) int {
+			status, _ := req.Layer().Tap(w, func(req *conn.Request, w *conn.Response) int {
+				if req.Path() == "/first" {
+					_ = req.Await(time.Millisecond, func(context.Context) error {
+						<-block
+						read <- req.Target()
+						return nil
+					})
+				}
+				return w.Text(200, "hello")
+			}, &tap{fate: map[int]conn.Fate{200: conn.Tapped}}, nil)
+			return status
+		}})
 	c := s.Dial()
 	for _, target := range []string{"/first", "/other", "/third"} {
 		c.Do("GET", "GET "+target+" HTTP/1.1\r\nHost: h\r\n\r\n")

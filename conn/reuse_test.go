@@ -56,7 +56,8 @@ func TestNothingPassesToTheNextClient(t *testing.T) {
 			for range 3 {
 				c := s.Dial()
 				_, _ = io.WriteString(c,
-					"GET /bad/secret/secret/secret?secret HTTP/1.1\r\nHost: secret\r\nX-Secret: secret\r\nConnection: close\r\n\r\nGET /smuggled HTTP/1.1\r\nHost: secret\r\n\r\n")
+					"GET /bad/secret/secret/secret?secret HTTP/1.1\r\nHost: secret\r\nX-Secret: "+
+						"secret\r\nConnection: close\r\n\r\nGET /smuggled HTTP/1.1\r\nHost: secret\r\n\r\n")
 				got, _ := io.ReadAll(c)
 				if strings.Contains(string(got), "secret") {
 					t.Errorf("%s: in its own answer: %q", name, got)

@@ -40,7 +40,8 @@ func TestRewrite(t *testing.T) {
 		{"//a/%2e%2e/%62%2F?", "/b/  map[] map[] /old?a=1 1 <nil>"},
 		{"/", "/  map[] map[] /old?a=1 1 <nil>"},
 		{"", "refused"}, {"?a", "refused"}, {"new", "refused"}, {"/..", "refused"},
-		{"/%", "refused"}, {"/%00", "refused"}, {"/\x7f", "refused"}, {"/a b", "refused"}, {"/a?\tb", "refused"},
+		{"/%", "refused"}, {"/%00", "refused"}, {"/\x7f", "refused"}, {"/a b", "refused"},
+		{"/a?\tb", "refused"},
 	} {
 		if c.want == "refused" {
 			c.want = "/old a=1 map[a:[1]] map[a:[1]] /old?a=1 0 " + conn.ErrTarget.Error()

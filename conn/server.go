@@ -127,8 +127,8 @@ func (s *Server) Tally(l *loop.Loop) Tally {
 // until its handler returns; what the handler leaves to other goroutines is not seen any more.
 func (s *Server) Detached() int { return int(s.detached.Load()) }
 
-// Panicked returns how many panics of handlers, and in TLS handshakes, have been logged. What ends in
-// http.ErrAbortHandler is none. Those of green threads without a connection are counted by
+// Panicked returns how many panics of handlers, and in TLS handshakes, have been logged. What ends
+// in http.ErrAbortHandler is none. Those of green threads without a connection are counted by
 // loop.Loop.Panicked.
 func (s *Server) Panicked() int64 { return s.panics.Load() }
 

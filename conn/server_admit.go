@@ -17,9 +17,10 @@ import (
 // Admission decides which connections may stay, and which ones the server closes to make room.
 //
 // At max_connections, or without a free descriptor, the server closes the connection that has been
-// idle longest, on whichever loop it lives, and a newcomer takes its place. At the limit for an address
-// that is one of the same address (server_evict.go). A newcomer is refused only if no connection is idle. Then a plain client gets 503, and the connection of a TLS client
-// is closed: a handshake costs more than an overloaded server can spare.
+// idle longest, on whichever loop it lives, and a newcomer takes its place. At the limit for an
+// address that is one of the same address (server_evict.go). A newcomer is refused only if no
+// connection is idle. Then a plain client gets 503, and the connection of a TLS client is closed: a
+// handshake costs more than an overloaded server can spare.
 
 const (
 	maxRefusing = 128 // connections that linger behind a 503, beyond MaxConnections
@@ -70,7 +71,8 @@ func (a *admission) admit(c *connection, l *loop.Loop, set *settings) bool {
 	limit := int64(set.MaxConnections)
 	crowded := l.Scarce()
 	budget.Connected(1)
-	for n := a.active.Add(1); crowded || limit > 0 && n-a.evicting.Load() > limit; n = a.active.Load() {
+	for n := a.active.Add(1); crowded ||
+		limit > 0 && n-a.evicting.Load() > limit; n = a.active.Load() {
 		if !a.makeRoom(l) {
 			a.active.Add(-1)
 			budget.Connected(-1)
@@ -86,9 +88,9 @@ func (a *admission) admit(c *connection, l *loop.Loop, set *settings) bool {
 // siteShare is how many times MaxConnectionsPerAddress the /64s of an IPv6 /48 may have together.
 const siteShare = 16
 
-// enter counts c, of the loop l, among those of its network, if there is a limit for these, and reports
-// whether it may stay. A trusted proxy has no limit: its connections are those of many clients. At the
-// limit an idle connection of the same network gives way.
+// enter counts c, of the loop l, among those of its network, if there is a limit for these, and
+// reports whether it may stay. A trusted proxy has no limit: its connections are those of many
+// clients. At the limit an idle connection of the same network gives way.
 func (a *admission) enter(c *connection, l *loop.Loop, set *settings) bool {
 	limit := set.MaxConnectionsPerAddress
 	if limit <= 0 || !c.remote.valid() || c.port.proxies(set).trusts(c.remote) {
@@ -112,8 +114,8 @@ func (a *admission) enter(c *connection, l *loop.Loop, set *settings) bool {
 }
 
 // count counts c among the connections of its client, if there are fewer than limit, and fewer than
-// most of its site, and returns how many more there may be, and how many the client has. Below 0 there
-// are too many. Those that other loops still have to close do not count.
+// most of its site, and returns how many more there may be, and how many the client has. Below 0
+// there are too many. Those that other loops still have to close do not count.
 func (a *admission) count(c *connection, client netip.Addr, limit, most int64) (free, own int64) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -178,8 +180,8 @@ func (a *admission) makeRoom(own *loop.Loop) bool {
 	}
 }
 
-// evictOn asks another loop to close an idle connection. If that loop has none by then, there is one
-// connection too many, and the server closes two for the next newcomer.
+// evictOn asks another loop to close an idle connection. If that loop has none by then, there is
+// one connection too many, and the server closes two for the next newcomer.
 func (a *admission) evictOn(l *loop.Loop) bool {
 	if a.evicting.Add(1) > maxEvicting {
 		a.evicting.Add(-1)

@@ -40,7 +40,8 @@ func open(t *testing.T, c *client) (yes bool) {
 	raw, err := c.TCP().SyscallConn()
 	if err == nil {
 		err = raw.Control(func(fd uintptr) {
-			yes = must.Get(unix.GetsockoptTCPInfo(int(fd), unix.IPPROTO_TCP, unix.TCP_INFO))(t).State == established
+			yes = must.Get(unix.GetsockoptTCPInfo(int(fd), unix.IPPROTO_TCP, unix.TCP_INFO))(
+				t).State == established
 		})
 	}
 	if err != nil && !errors.Is(err, net.ErrClosed) { // a client of HTTP/2 closes its side, too
@@ -55,7 +56,10 @@ func TestIdleConnectionsGiveWay(t *testing.T) {
 	t.Parallel()
 	run(t, func(t *testing.T, m mode) {
 		const limit, probes = 100, 38
-		s := start(t, m, conn.Config{Handler: hello, Limits: conn.Limits{MaxConnections: limit, KeepAliveTimeout: time.Minute, HeaderTimeout: time.Minute}})
+		s := start(t, m,
+			conn.Config{Handler: hello,
+				Limits: conn.Limits{MaxConnections: limit, KeepAliveTimeout: time.Minute,
+					HeaderTimeout: time.Minute}})
 		var idle []*client
 		for i := range limit {
 			c := from(s, "127.0.0.1")
@@ -186,8 +190,9 @@ func TestCrowd(t *testing.T) {
 	defer conn.SetLingerTime(50*time.Millisecond, 50*time.Millisecond)()
 	run(t, func(t *testing.T, m mode) {
 		const limit, workers, each = 20, 16, 150
-		s := start(t, m, conn.Config{Limits: conn.Limits{MaxConnections: limit, MaxConnectionsPerAddress: 1000},
-			Handler: hello})
+		s := start(t, m,
+			conn.Config{Limits: conn.Limits{MaxConnections: limit, MaxConnectionsPerAddress: 1000},
+				Handler: hello})
 		var wg sync.WaitGroup
 		var served, most atomic.Int64
 		for w := range workers {

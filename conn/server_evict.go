@@ -8,14 +8,14 @@ import (
 	"github.com/lwango/lwango/loop"
 )
 
-// evictor lets the connections of one network, an address of networks.Of, give way to its newcomers:
-// the one that has been idle longest on the newcomer's loop, or else on another loop.
+// evictor lets the connections of one network, an address of networks.Of, give way to its
+// newcomers: the one that has been idle longest on the newcomer's loop, or else on another loop.
 //
 // The loops' lists of idle threads know nothing of networks, and the record of a connection has no
-// room for another list. So an idleScan, which is a loop's, goes through all of the list and notes what
-// it has found of the network. The next newcomers take what was noted. A loop scans no more than
-// scansPerSecond threads in a second, and the notes are dropped then. So a newcomer costs little, as
-// many as come, and networks that are not crowded cost nothing.
+// room for another list. So an idleScan, which is a loop's, goes through all of the list and notes
+// what it has found of the network. The next newcomers take what was noted. A loop scans no more
+// than scansPerSecond threads in a second, and the notes are dropped then. So a newcomer costs
+// little, as many as come, and networks that are not crowded cost nothing.
 type evictor struct {
 	of sync.Map // *loop.Loop to *idleScan
 
@@ -53,7 +53,8 @@ func (e *evictor) makeRoom(a *admission, own *loop.Loop, network netip.Addr, oth
 		e.second = now
 		clear(e.exhausted)
 	}
-	if _, none := e.exhausted[network]; none || e.evicting[network] >= maxEvictingEach || a.evicting.Load() >= maxEvicting {
+	if _, none := e.exhausted[network]; none || e.evicting[network] >= maxEvictingEach ||
+		a.evicting.Load() >= maxEvicting {
 		return false
 	}
 	if e.evicting == nil {
@@ -65,8 +66,9 @@ func (e *evictor) makeRoom(a *admission, own *loop.Loop, network netip.Addr, oth
 	return true
 }
 
-// evictElsewhere tries all loops in turn, from the i-th on, without own, until one has closed a connection of the
-// network. If none has, there is one too many, and newcomers are refused until there are fewer.
+// evictElsewhere tries all loops in turn, from the i-th on, without own, until one has closed a
+// connection of the network. If none has, there is one too many, and newcomers are refused until
+// there are fewer.
 func (e *evictor) evictElsewhere(a *admission, own *loop.Loop, network netip.Addr, i int) {
 	for loops := *a.loops.Load(); i < len(loops); i++ {
 		l := loops[i]
@@ -100,8 +102,8 @@ func (e *evictor) settled(a *admission, network netip.Addr) {
 	}
 }
 
-// evict closes the connection of a network that has been idle longest on l, and reports whether there
-// was one. It is called on l.
+// evict closes the connection of a network that has been idle longest on l, and reports whether
+// there was one. It is called on l.
 func (e *evictor) evict(l *loop.Loop, network netip.Addr) bool {
 	all, _ := e.of.LoadOrStore(l, new(idleScan))
 	c := all.(*idleScan)

@@ -13,7 +13,8 @@ import (
 	"github.com/lwango/lwango/loop"
 )
 
-// waiting is a handler for /wait that waits until release is called, and says by waits that it does.
+// waiting is a handler for /wait that waits until release is called, and says by waits that it
+// does.
 func waiting() (h conn.Handler, waits chan struct{}, release func()) {
 	waits, done := make(chan struct{}, 100), make(chan struct{})
 	h = byPath(map[string]conn.Handler{"/": hello,
@@ -26,8 +27,8 @@ func waiting() (h conn.Handler, waits chan struct{}, release func()) {
 }
 
 // TestAddressMakesRoom: at max_connections_per_address the connection that has been idle longest of
-// the same address gives way, on whichever loop it lives. Those of other addresses and those at work do
-// not; only if there are no others, a newcomer gets 503.
+// the same address gives way, on whichever loop it lives. Those of other addresses and those at
+// work do not; only if there are no others, a newcomer gets 503.
 func TestAddressMakesRoom(t *testing.T) {
 	run(t, func(t *testing.T, m mode) {
 		const limit, newcomers = 8, 40
@@ -35,7 +36,9 @@ func TestAddressMakesRoom(t *testing.T) {
 		s := start(t, m, conn.Config{Limits: conn.Limits{MaxConnectionsPerAddress: limit}, Handler: h})
 		// A newcomer is let in while other loops are asked. Until they have answered, the next one would
 		// be let in as well, or be closed by them before it has asked.
-		asked := func() { s.Settled("loops were asked", func(*loop.Loop) bool { return conn.Owed(s.Server) == 0 }) }
+		asked := func() {
+			s.Settled("loops were asked", func(*loop.Loop) bool { return conn.Owed(s.Server) == 0 })
+		}
 		ask := func(ip string) *client {
 			c := from(s, ip)
 			if got := c.Do("GET", get); got.StatusCode != 200 {
@@ -107,7 +110,8 @@ func TestAddressMakesRoom(t *testing.T) {
 
 // TestIdleSessionMakesRoom: an idle session of HTTP/2 gives way to a newcomer of its address.
 func TestIdleSessionMakesRoom(t *testing.T) {
-	s := start(t, modes.HTTP2, conn.Config{Limits: conn.Limits{MaxConnectionsPerAddress: 2}, Handler: hello})
+	s := start(t, modes.HTTP2,
+		conn.Config{Limits: conn.Limits{MaxConnectionsPerAddress: 2}, Handler: hello})
 	for i := range 6 {
 		r := dial2(t, s).get(1).flush()
 		if got := r.until(http2.Headers, http2.GoAway); got != "HEADERS 1 200" {
@@ -118,15 +122,16 @@ func TestIdleSessionMakesRoom(t *testing.T) {
 
 // TestTakenOverStays: what a handler has taken over, as a WebSocket, is not idle.
 func TestTakenOverStays(t *testing.T) {
-	h := byPath(map[string]conn.Handler{"/": hello, "/take": func(req *conn.Request, w *conn.Response) int {
-		c, _, err := w.Hijack()
-		if err != nil {
-			return 500
-		}
-		fmt.Fprint(c, "HTTP/1.1 101 Switching Protocols\r\n\r\n")
-		_, _ = c.Read(make([]byte, 1))
-		return 0
-	}})
+	h := byPath(map[string]conn.Handler{"/": hello,
+		"/take": func(req *conn.Request, w *conn.Response) int {
+			c, _, err := w.Hijack()
+			if err != nil {
+				return 500
+			}
+			fmt.Fprint(c, "HTTP/1.1 101 Switching Protocols\r\n\r\n")
+			_, _ = c.Read(make([]byte, 1))
+			return 0
+		}})
 	s := start(t, plain, conn.Config{Limits: conn.Limits{MaxConnectionsPerAddress: 2}, Handler: h})
 	var taken []net.Conn
 	for range 2 {

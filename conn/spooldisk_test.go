@@ -24,15 +24,17 @@ func TestDiskOfSpoolFull(t *testing.T) {
 	}()
 	defer conn.SetLingerTime(time.Minute, time.Minute)()
 	run(t, func(t *testing.T, m mode) {
-		s := start(t, m, conn.Config{Limits: conn.Limits{SpoolDir: dir}, Handler: func(req *conn.Request, resp *conn.Response) int {
-			if _, _, err := req.Spool(1000); err != nil {
-				return resp.Error(500, err)
-			}
-			return 200
-		}})
+		s := start(t, m, conn.Config{Limits: conn.Limits{SpoolDir: dir},
+			Handler: func(req *conn.Request, resp *conn.Response) int {
+				if _, _, err := req.Spool(1000); err != nil {
+					return resp.Error(500, err)
+				}
+				return 200
+			}})
 		for n, want := range map[int]int{20_000: 200, 200_000: 503} {
 			c := s.Dial()
-			raw := fmt.Sprintf("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: %d\r\n\r\n", n) + strings.Repeat("x", n)
+			raw := fmt.Sprintf("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: %d\r\n\r\n", n) +
+				strings.Repeat("x", n)
 			if a := c.Do("POST", raw); a.StatusCode != want {
 				t.Errorf("%d bytes: %s, want %d", n, a.Status, want)
 			}

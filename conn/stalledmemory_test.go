@@ -18,9 +18,9 @@ import (
 	"github.com/lwango/lwango/internal/test/server"
 )
 
-// TestStalledBodies: a body whose client takes no more of it holds a little memory, with the stack of its
-// thread, from whatever source it comes. Other tests do not run meanwhile, as this one looks at the memory
-// of the process.
+// TestStalledBodies: a body whose client takes no more of it holds a little memory, with the stack
+// of its thread, from whatever source it comes. Other tests do not run meanwhile, as this one looks
+// at the memory of the process.
 func TestStalledBodies(t *testing.T) {
 	ci.Without(t, invariants.Enabled || race.Enabled, "it looks at the memory of the process")
 	const size = 600_000
@@ -32,10 +32,12 @@ func TestStalledBodies(t *testing.T) {
 		most int64
 	}{
 		"reader": {func(_ *conn.Request, w *conn.Response) int {
-			w.SetBodyReader(io.MultiReader(bytes.NewReader(content)), -1) // which has no other way to be read
+			// which has no other way to be read
+			w.SetBodyReader(io.MultiReader(bytes.NewReader(content)), -1)
 			return 200
 		}, 16 << 10},
-		"bytes": {func(_ *conn.Request, w *conn.Response) int { w.SetBody(content); return 200 }, 16 << 10},
+		"bytes": {func(_ *conn.Request, w *conn.Response) int { w.SetBody(content); return 200 },
+			16 << 10},
 		"file": {func(_ *conn.Request, w *conn.Response) int {
 			f, err := os.Open(name)
 			if err != nil {

@@ -104,7 +104,8 @@ func TestStopUnderLoad(t *testing.T) {
 func TestStopDoesNotWaitForTheSilent(t *testing.T) {
 	t.Parallel()
 	run(t, func(t *testing.T, m mode) {
-		s := start(t, m, conn.Config{Handler: hello, Limits: conn.Limits{HeaderTimeout: 2 * wait.Patience, KeepAliveTimeout: 2 * wait.Patience}})
+		s := start(t, m, conn.Config{Handler: hello,
+			Limits: conn.Limits{HeaderTimeout: 2 * wait.Patience, KeepAliveTimeout: 2 * wait.Patience}})
 		c := s.Dial()
 		c.Do("GET", get)
 		s.Dial()
@@ -173,13 +174,14 @@ func TestStopLeavesWhoDoesNotRead(t *testing.T) {
 	defer conn.SetLingerTime(2*wait.Patience, wait.Patience/30)()
 	run(t, func(t *testing.T, m mode) {
 		answered := make(chan struct{}, 1)
-		s := start(t, m, conn.Config{Limits: conn.Limits{WriteTimeout: 2 * wait.Patience}, Handler: func(req *conn.Request, w *conn.Response) int {
-			w.Header().Set("Connection", "close")
-			// more than a small window, and no more than the kernel takes
-			w.SetBody(noise()[:200_000])
-			req.Defer(func() { answered <- struct{}{} })
-			return 200
-		}})
+		s := start(t, m, conn.Config{Limits: conn.Limits{WriteTimeout: 2 * wait.Patience},
+			Handler: func(req *conn.Request, w *conn.Response) int {
+				w.Header().Set("Connection", "close")
+				// more than a small window, and no more than the kernel takes
+				w.SetBody(noise()[:200_000])
+				req.Defer(func() { answered <- struct{}{} })
+				return 200
+			}})
 		send(t, s.DialSmall(), get)
 		<-answered
 		s.Settle()
@@ -195,7 +197,8 @@ func TestStopLeavesWhoDoesNotRead(t *testing.T) {
 func TestStopEndsHandshakes(t *testing.T) {
 	t.Parallel()
 	run(t, func(t *testing.T, m mode) {
-		s := start(t, m, conn.Config{Handler: hello, Limits: conn.Limits{HeaderTimeout: 2 * wait.Patience, KeepAliveTimeout: 2 * wait.Patience}})
+		s := start(t, m, conn.Config{Handler: hello,
+			Limits: conn.Limits{HeaderTimeout: 2 * wait.Patience, KeepAliveTimeout: 2 * wait.Patience}})
 		c := s.Dial().TCP()
 		send(t, c, "\x16\x03\x01\x02\x00\x01") // the beginning of a ClientHello
 		s.Settle()

@@ -16,7 +16,8 @@ func TestStopOfIdleConnections(t *testing.T) {
 		least := wait.Patience
 		for range 5 {
 			s := start(t, m, conn.Config{Handler: hello})
-			for _, raw := range []string{get, "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 1\r\n\r\nx", ""} {
+			for _, raw := range []string{get, "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 1\r\n\r\nx",
+				""} {
 				if c := s.Dial(); raw != "" {
 					c.Do("GET", raw)
 				}

@@ -14,8 +14,8 @@ import (
 	"github.com/lwango/lwango/internal/test/wait"
 )
 
-// TestStopAnswersWhatHasCome: a server that leaves answers all requests that have come, says with the last one that
-// the connection ends, and then ends it. An idle connection stays until then.
+// TestStopAnswersWhatHasCome: a server that leaves answers all requests that have come, says with
+// the last one that the connection ends, and then ends it. An idle connection stays until then.
 func TestStopAnswersWhatHasCome(t *testing.T) {
 	t.Parallel()
 	config := conn.Config{Handler: hello}

@@ -231,8 +231,8 @@ func (r RequestLayer) ReplaceHeader(name string, values ...string) {
 }
 
 // ReplaceHeaders is ReplaceHeader for several names: the request gets fields, whose names are among
-// names, in place of all that it has of these names. It copies the head once, and keeps names, which
-// must not change while the request lasts.
+// names, in place of all that it has of these names. It copies the head once, and keeps names,
+// which must not change while the request lasts.
 func (r RequestLayer) ReplaceHeaders(names []string, fields []Field) {
 	if r.over() || len(names) == 0 {
 		return

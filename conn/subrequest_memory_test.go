@@ -31,8 +31,10 @@ func TestSubrequestInMemory(t *testing.T) {
 			fmt.Fprintf(w, "%s?%s %s", r.Path(), r.RawQuery(), r.Method())
 			return 403
 		}, "403 b /asked?q=1 GET"},
-		"set":    {func(_ *conn.Request, w *conn.Response) int { w.SetBody([]byte("set")); return 302 }, "302  set"},
-		"no 204": {func(_ *conn.Request, w *conn.Response) int { w.SetBody([]byte("set")); return 204 }, "204  "},
+		"set": {func(_ *conn.Request, w *conn.Response) int { w.SetBody([]byte("set")); return 302 },
+			"302  set"},
+		"no 204": {func(_ *conn.Request, w *conn.Response) int { w.SetBody([]byte("set")); return 204 },
+			"204  "},
 		"streamed": {func(_ *conn.Request, w *conn.Response) int {
 			w.SetStatus(401)
 			w.Write([]byte("one "))
@@ -40,7 +42,8 @@ func TestSubrequestInMemory(t *testing.T) {
 			w.Write([]byte("two"))
 			return 0
 		}, "401  one two"},
-		"most": {func(_ *conn.Request, w *conn.Response) int { w.WriteString(long); return 0 }, "200  " + long},
+		"most": {func(_ *conn.Request, w *conn.Response) int { w.WriteString(long); return 0 },
+			"200  " + long},
 		"more": {func(_ *conn.Request, w *conn.Response) int {
 			w.WriteString(long)
 			w.WriteString("x")
@@ -75,7 +78,10 @@ func TestSubrequestInMemory(t *testing.T) {
 			w.Flush()
 			return 401
 		}, "error"},
-		"a bad field": {func(_ *conn.Request, w *conn.Response) int { w.Header().Set("X", "\n"); return 302 }, "500  "},
+		"a bad field": {func(_ *conn.Request, w *conn.Response) int {
+			w.Header().Set("X", "\n")
+			return 302
+		}, "500  "},
 	}
 	s := start(t, direct, conn.Config{Handler: func(r *conn.Request, w *conn.Response) int {
 		closed = false

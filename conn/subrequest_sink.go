@@ -138,22 +138,23 @@ func (r RequestLayer) StartBackground(h Handler, sink Sink, extra []Field) Backg
 // notOfBackground is ofThisAlone but for what a GET says of a body that it does not have: handlers
 // get that without a background subrequest as well, and some choose an answer by it.
 func notOfBackground(name string) bool {
-	return ofThisAlone(name) && !ascii.EqualFold(name, "Content-Type") && !ascii.EqualFold(name, "Content-Encoding")
+	return ofThisAlone(name) && !ascii.EqualFold(name, "Content-Type") &&
+		!ascii.EqualFold(name, "Content-Encoding")
 }
 
 // Copy is a copy of a request, to be sent on a background subrequest of its own when its body is
 // known.
 type Copy struct{ of *background }
 
-// notOfACopy are the fields of a request that a copy does not have: it has its body at hand, without
-// trailers, and no connection that could be upgraded.
+// notOfACopy are the fields of a request that a copy does not have: it has its body at hand,
+// without trailers, and no connection that could be upgraded.
 var notOfACopy = []string{"Content-Length", "Transfer-Encoding", "Trailer", "Expect", "Upgrade"}
 
 var namesNotOfACopy = http1.NamesOf(notOfACopy...)
 
 // Copy makes a copy of the request as it is now, with below, a clean path without a slash at its
-// end, in front of its path. The copy is Internal. It needs nothing of the request or its client any
-// more, so both may end before it.
+// end, in front of its path. The copy is Internal. It needs nothing of the request or its client
+// any more, so both may end before it.
 func (r RequestLayer) Copy(below string) Copy {
 	e := r.background(namesNotOfACopy, func(name string) bool {
 		return slices.ContainsFunc(notOfACopy, func(s string) bool { return ascii.EqualFold(name, s) })

@@ -129,7 +129,8 @@ func TestBackground(t *testing.T) {
 			w.Write([]byte(long))
 			w.Abort()
 			return 200
-		}, "200 [{Content-Type text/plain; charset=utf-8}] -1 102400 response given up by its handler", false},
+		}, "200 [{Content-Type text/plain; charset=utf-8}] -1 102400 response given up by its handler",
+			false},
 		"reader": {func(_ *conn.Request, w *conn.Response) int {
 			w.SetBodyReader(strings.NewReader(long), -1)
 			return 200
@@ -148,7 +149,9 @@ func TestBackground(t *testing.T) {
 			body, _ := io.ReadAll(r.Body)
 			w.Header().Set("Seen", fmt.Sprintf("%s %s %s %d", r.Method, r.URL, r.Header["A"], len(body)))
 			io.WriteString(w, long)
-		})), "200 [{Seen GET /a%2Fb?library [c] 0} {Content-Type text/plain; charset=utf-8}] -1 end[] 102400", false},
+		})),
+			"200 [{Seen GET /a%2Fb?library [c] 0} {Content-Type text/plain; charset=utf-8}] -1 end[] 102400",
+			false},
 		"request": {func(req *conn.Request, w *conn.Response) int {
 			w.Header().Set("R", fmt.Sprint(req.Method(), req.Target(), req.Path(), req.RawQuery(),
 				req.Header().Values("Range"), req.Header().Values("a"), req.ContentLength()))
@@ -188,7 +191,8 @@ func TestBackground(t *testing.T) {
 			if way.whole {
 				want = strings.Replace(want, "end[]", "whole", 1)
 			}
-			got = s.Exchange("GET /a%2Fb?" + name + " HTTP/1.1\r\nHost: h\r\nA: b\r\nTakes: 1\r\nConnection: close\r\n\r\n")
+			got = s.Exchange("GET /a%2Fb?" + name +
+				" HTTP/1.1\r\nHost: h\r\nA: b\r\nTakes: 1\r\nConnection: close\r\n\r\n")
 			if _, text, _ := strings.Cut(got, "\r\n\r\n"); text != want {
 				t.Errorf("%s, taken with its head: %q, want %q", name, text, want)
 			}
@@ -247,24 +251,25 @@ func TestBackgroundOutlivesClient(t *testing.T) {
 func TestBackgroundPanics(t *testing.T) {
 	t.Parallel()
 	over := []*loop.Promise[string]{new(loop.Promise[string]), new(loop.Promise[string])}
-	s := server.Start(t, modes.Direct, conn.Config{Handler: func(req *conn.Request, w *conn.Response) int {
-		e := req.Layer().StartBackground(func(req *conn.Request, w *conn.Response) int {
-			_ = req.Sleep(wait.Patience)
-			return 0
-		}, &taken{over: over[0]}, nil)
-		_ = req.Sleep(time.Millisecond)
-		e.Cancel()
-		if _, err := over[0].Await(req.Thread, wait.Patience); err != nil {
-			t.Error(err)
-		}
-		panics := func(*conn.Request, *conn.Response) int { panic("in the background") }
-		req.Layer().StartBackground(panics, &taken{over: over[1]}, nil)
-		got, err := over[1].Await(req.Thread, wait.Patience)
-		if err != nil {
-			t.Error(err)
-		}
-		return w.Text(200, got)
-	}})
+	s := server.Start(t, modes.Direct,
+		conn.Config{Handler: func(req *conn.Request, w *conn.Response) int {
+			e := req.Layer().StartBackground(func(req *conn.Request, w *conn.Response) int {
+				_ = req.Sleep(wait.Patience)
+				return 0
+			}, &taken{over: over[0]}, nil)
+			_ = req.Sleep(time.Millisecond)
+			e.Cancel()
+			if _, err := over[0].Await(req.Thread, wait.Patience); err != nil {
+				t.Error(err)
+			}
+			panics := func(*conn.Request, *conn.Response) int { panic("in the background") }
+			req.Layer().StartBackground(panics, &taken{over: over[1]}, nil)
+			got, err := over[1].Await(req.Thread, wait.Patience)
+			if err != nil {
+				t.Error(err)
+			}
+			return w.Text(200, got)
+		}})
 	s.Panics.Expect()
 	if a := s.Request("GET /", nil, ""); !strings.HasPrefix(a.Text, "500 ") {
 		t.Errorf("%q", a.Text)

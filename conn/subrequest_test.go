@@ -62,7 +62,8 @@ func TestAsk(t *testing.T) {
 			w.Flush()
 			return 200
 		}, "200"},
-		"set": {func(_ *conn.Request, w *conn.Response) int { w.SetBody([]byte(long)); return 200 }, "200"},
+		"set": {func(_ *conn.Request, w *conn.Response) int { w.SetBody([]byte(long)); return 200 },
+			"200"},
 		"reader": {func(_ *conn.Request, w *conn.Response) int {
 			w.SetBodyReader(closer{strings.NewReader(long), func() { closed.Store(true) }}, -1)
 			return 200
@@ -94,8 +95,12 @@ func TestAsk(t *testing.T) {
 				}
 			}
 		}, "409"},
-		"abort":     {func(_ *conn.Request, w *conn.Response) int { w.Abort(); return 200 }, "0 response given up by its handler"},
-		"bad-field": {func(_ *conn.Request, w *conn.Response) int { w.Header().Set("A", "b\n"); return 200 }, "0 " + conn.ErrBadField.Error()},
+		"abort": {func(_ *conn.Request, w *conn.Response) int { w.Abort(); return 200 },
+			"0 response given up by its handler"},
+		"bad-field": {func(_ *conn.Request, w *conn.Response) int {
+			w.Header().Set("A", "b\n")
+			return 200
+		}, "0 " + conn.ErrBadField.Error()},
 		"thread": {func(req *conn.Request, _ *conn.Response) int {
 			req.Go(func(*loop.Thread) error { return errors.New("a thread's") })
 			return 200
@@ -179,7 +184,8 @@ func TestAsk(t *testing.T) {
 					for a.StatusCode == http.StatusContinue { // the body has come in two parts
 						a = c.Answer("POST")
 					}
-					if a.Text != want || a.Header.Get("Own") != "kept" || a.Header.Get("X-Seen") != "" || a.StatusCode != 200 {
+					if a.Text != want || a.Header.Get("Own") != "kept" || a.Header.Get("X-Seen") != "" ||
+						a.StatusCode != 200 {
 						t.Errorf("%s: %s %v\ngot  %s\nwant %s", name, a.Status, a.Header, a.Text, want)
 					}
 				}
@@ -194,13 +200,14 @@ func TestAsk(t *testing.T) {
 
 // TestAskPanics: a panic is the request's, and the next request finds all in order.
 func TestAskPanics(t *testing.T) {
-	s := server.Start(t, modes.Direct, conn.Config{Handler: func(req *conn.Request, w *conn.Response) int {
-		if req.Path() == "/panic" {
-			_, _, err := req.Subrequest("/sub", func(*conn.Request, *conn.Response) int { panic("a test") })
-			return 200 + len(err.Error())
-		}
-		return 204
-	}})
+	s := server.Start(t, modes.Direct,
+		conn.Config{Handler: func(req *conn.Request, w *conn.Response) int {
+			if req.Path() == "/panic" {
+				_, _, err := req.Subrequest("/sub", func(*conn.Request, *conn.Response) int { panic("a test") })
+				return 200 + len(err.Error())
+			}
+			return 204
+		}})
 	s.Panics.Expect()
 	if a := s.Request("GET /panic", nil, ""); a.StatusCode != 500 {
 		t.Error(a.Status)
@@ -212,12 +219,13 @@ func TestAskPanics(t *testing.T) {
 
 // TestAskTooLate: there is no other answer behind a head that has gone out.
 func TestAskTooLate(t *testing.T) {
-	s := server.Start(t, modes.Direct, conn.Config{Handler: func(req *conn.Request, w *conn.Response) int {
-		w.Flush()
-		_, _, err := req.Subrequest("/sub", func(*conn.Request, *conn.Response) int { return 200 })
-		fmt.Fprint(w, err)
-		return 0
-	}})
+	s := server.Start(t, modes.Direct,
+		conn.Config{Handler: func(req *conn.Request, w *conn.Response) int {
+			w.Flush()
+			_, _, err := req.Subrequest("/sub", func(*conn.Request, *conn.Response) int { return 200 })
+			fmt.Fprint(w, err)
+			return 0
+		}})
 	if a := s.Request("GET /", nil, ""); a.Text != conn.ErrComplete.Error() {
 		t.Error(a.Text)
 	}
@@ -231,30 +239,33 @@ func TestReplaceHeader(t *testing.T) {
 		for _, v := range req.Layer().AppendHeaderViews(nil, "remote-user") {
 			views = append(views, string(v))
 		}
-		return fmt.Sprint(string(view), ok, views, req.Header().Values("REMOTE-USER"), req.Header().Values("Remote_User"),
-			req.Header().Values("Remote_Users"), " ", req.Path(), " ", req.Target(), " ", req.RawQuery())
+		return fmt.Sprint(string(view), ok, views, req.Header().Values("REMOTE-USER"),
+			req.Header().Values("Remote_User"), req.Header().Values("Remote_Users"), " ", req.Path(), " ",
+			req.Target(), " ", req.RawQuery())
 	}
-	s := server.Start(t, modes.Direct, conn.Config{Handler: func(req *conn.Request, w *conn.Response) int {
-		if req.Method() == "PUT" {
-			req.Header() // made before the change
-		}
-		path := req.Path()
-		switch path {
-		case "/none":
-			req.Layer().ReplaceHeader("Remote-User")
-		case "/two":
-			req.Layer().ReplaceHeader("Remote-User", "ann", "bob")
-			req.Layer().ReplaceHeader("Remote-User", "ann", "eve")
-		}
-		fmt.Fprint(w, show(req))
-		return 200
-	}})
+	s := server.Start(t, modes.Direct,
+		conn.Config{Handler: func(req *conn.Request, w *conn.Response) int {
+			if req.Method() == "PUT" {
+				req.Header() // made before the change
+			}
+			path := req.Path()
+			switch path {
+			case "/none":
+				req.Layer().ReplaceHeader("Remote-User")
+			case "/two":
+				req.Layer().ReplaceHeader("Remote-User", "ann", "bob")
+				req.Layer().ReplaceHeader("Remote-User", "ann", "eve")
+			}
+			fmt.Fprint(w, show(req))
+			return 200
+		}})
 	for _, method := range []string{"GET ", "PUT "} {
 		for path, want := range map[string]string{
 			"/none": "false [] [] [] [1]", "/two": "anntrue [ann eve] [ann eve] [] [1]",
 			"/": "forgedtrue [forged] [forged] [also] [1]",
 		} {
-			a := s.Request(method+path+"?q", []string{"Remote-User: forged", "remote_user: also", "Remote_Users: 1"}, "")
+			a := s.Request(method+path+"?q",
+				[]string{"Remote-User: forged", "remote_user: also", "Remote_Users: 1"}, "")
 			if want += " " + path + " " + path + "?q q"; a.Text != want {
 				t.Errorf("%s%s: got %s, want %s", method, path, a.Text, want)
 			}
@@ -334,19 +345,20 @@ func TestReplacedTrailer(t *testing.T) {
 		"native": trailer, "http": conn.HTTP(http.HandlerFunc(std)),
 		"on loop": conn.HTTPOnLoop(http.HandlerFunc(std)),
 	} {
-		s := server.Start(t, modes.Direct, conn.Config{Handler: func(req *conn.Request, w *conn.Response) int {
-			if req.Path() == "/replaced" {
-				req.Layer().ReplaceHeader("remote-user", "ann")
-				_, _, err := req.Subrequest("/x", func(req *conn.Request, _ *conn.Response) int {
-					req.Layer().ReplaceHeader("X")
-					return 200
-				})
-				if err != nil {
-					t.Error(err)
+		s := server.Start(t, modes.Direct,
+			conn.Config{Handler: func(req *conn.Request, w *conn.Response) int {
+				if req.Path() == "/replaced" {
+					req.Layer().ReplaceHeader("remote-user", "ann")
+					_, _, err := req.Subrequest("/x", func(req *conn.Request, _ *conn.Response) int {
+						req.Layer().ReplaceHeader("X")
+						return 200
+					})
+					if err != nil {
+						t.Error(err)
+					}
 				}
-			}
-			return h(req, w)
-		}})
+				return h(req, w)
+			}})
 		c := s.Dial()
 		for _, path := range []string{"/replaced", "/"} {
 			c.Send("POST " + path + " HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n" +

@@ -10,8 +10,8 @@ import (
 )
 
 // TestSwitchHasAllFields: what hooks and the configuration add is in the answer that hands the
-// connection over, too: in the handler's own 101, in that of another server, and in the 200 that HTTP/2
-// makes of them (RFC 8441 section 5). A field of the handler's own stays as it is.
+// connection over, too: in the handler's own 101, in that of another server, and in the 200 that
+// HTTP/2 makes of them (RFC 8441 section 5). A field of the handler's own stays as it is.
 func TestSwitchHasAllFields(t *testing.T) {
 	hooked := func(next conn.Handler) conn.Handler {
 		return func(req *conn.Request, w *conn.Response) int {
@@ -28,7 +28,8 @@ func TestSwitchHasAllFields(t *testing.T) {
 			if err != nil {
 				return w.Error(500, err)
 			}
-			fmt.Fprint(c, "HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n")
+			fmt.Fprint(c,
+				"HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n")
 			for name, value := range w.Header().All() {
 				fmt.Fprintf(c, "%s: %s\r\n", name, value)
 			}

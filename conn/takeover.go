@@ -27,16 +27,16 @@ const hijackedBuffer = 4 << 10
 // handler limits the connection. c belongs to the request's thread, and is closed when the handler
 // returns.
 //
-// With HTTP/2, a handler can take over the stream of a request that opens a WebSocket, and no other.
-// c is then that stream, without a descriptor. What the handler writes first is the head of an answer
-// of HTTP/1.1, as over HTTP/1.1; the client gets its fields and, for 101, 200.
+// With HTTP/2, a handler can take over the stream of a request that opens a WebSocket, and no
+// other. c is then that stream, without a descriptor. What the handler writes first is the head of
+// an answer of HTTP/1.1, as over HTTP/1.1; the client gets its fields and, for 101, 200.
 //
-// What layers and the configuration add to the header of an answer (answer_headers, [headers]) is in
-// Header behind Hijack: a handler that writes a 101 writes those fields, too.
+// What layers and the configuration add to the header of an answer (answer_headers, [headers]) is
+// in Header behind Hijack: a handler that writes a 101 writes those fields, too.
 //
-// After Hijack, Response and Body are of no use but for Header. The access log gets the request's line when the
-// connection ends. Hijack gives up the buffers, and the rest of the request as soon as the handler
-// does not use it any more.
+// After Hijack, Response and Body are of no use but for Header. The access log gets the request's
+// line when the connection ends. Hijack gives up the buffers, and the rest of the request as soon
+// as the handler does not use it any more.
 func (w *Response) Hijack() (c net.Conn, r *bufio.Reader, err error) {
 	if err := w.clearTheWay(); err != nil {
 		return nil, nil, err
@@ -59,10 +59,11 @@ type takeover struct {
 
 // leftover is what few requests leave behind.
 type leftover struct {
-	sent, got int64        // see SetMoved
-	deferred  []func()     // by the handler, once the keeper has it
-	id        string       // of a request without a line that was asked for its ID
-	pace      *stream.Pace // of a client that has kept a write to a Tail waiting; nil: of one that has not
+	sent, got int64    // see SetMoved
+	deferred  []func() // by the handler, once the keeper has it
+	id        string   // of a request without a line that was asked for its ID
+	// of a client that has kept a write to a Tail waiting; nil: of one that has not
+	pace *stream.Pace
 }
 
 func (h *takeover) extra() *leftover {
@@ -127,15 +128,16 @@ func SetCloseCode(t *loop.Thread, code int) {
 	}
 }
 
-// SetMoved notes, for the access log, how many bytes a tunnel over a hijacked connection has sent to
-// the client and got from it. t is the request's thread.
+// SetMoved notes, for the access log, how many bytes a tunnel over a hijacked connection has sent
+// to the client and got from it. t is the request's thread.
 func SetMoved(t *loop.Thread, sent, got int64) {
 	if h := takeoverOf(t); h != nil {
 		h.extra().sent, h.extra().got = sent, got
 	}
 }
 
-// TakenID returns the ID of the request whose handler has taken over its connection; t is its thread.
+// TakenID returns the ID of the request whose handler has taken over its connection; t is its
+// thread.
 func TakenID(t *loop.Thread) string {
 	if h := takeoverOf(t); h != nil {
 		return h.id()
@@ -159,7 +161,8 @@ func (w *Response) detach() (net.Conn, *bufio.Reader, error) {
 	return w.x.via.detach()
 }
 
-var errNoConnection = fmt.Errorf("conn: a handler that is asked has no connection: %w", http.ErrNotSupported)
+var errNoConnection = fmt.Errorf("conn: a handler that is asked has no connection: %w",
+	http.ErrNotSupported)
 
 // behind returns c with the client's address as the remote one, if proxies have said who the client
 // is. What c can do besides stays, such as CloseWrite and sending files.

@@ -8,9 +8,9 @@ import (
 	"github.com/lwango/lwango/loop"
 )
 
-// Keeper keeps a connection that a handler has taken over and handed on: see HandOver. Its methods are
-// called on coroutines of the connection's thread. Between the calls the thread has none, nor is
-// there anything left of the request.
+// Keeper keeps a connection that a handler has taken over and handed on: see HandOver. Its methods
+// are called on coroutines of the connection's thread. Between the calls the thread has none, nor
+// is there anything left of the request.
 type Keeper interface {
 	// Run sees to what there is, and may wait. It is called once the handler has returned, and then
 	// whenever something has come, the client has left, the loop stops, the thread was notified
@@ -28,12 +28,12 @@ type Keeper interface {
 // errKept refuses a second HandOver, or one without Hijack.
 var errKept = errors.New("conn: only a handler that has taken its connection over can hand it on")
 
-// HandOver hands the connection, which the handler has taken over by Hijack, on to k, as soon as the
-// handler has returned. So a connection that waits for long takes as little memory as an idle one:
-// request, response and coroutine are given up. What else there is of the request goes on until the
-// connection ends: the line of the access log, counts, the request's context, and what was deferred
-// (Request.Defer), which is called behind End, and for which the request stays. If the handler panics,
-// Run is not called.
+// HandOver hands the connection, which the handler has taken over by Hijack, on to k, as soon as
+// the handler has returned. So a connection that waits for long takes as little memory as an idle
+// one: request, response and coroutine are given up. What else there is of the request goes on
+// until the connection ends: the line of the access log, counts, the request's context, and what
+// was deferred (Request.Defer), which is called behind End, and for which the request stays. If the
+// handler panics, Run is not called.
 func (w ResponseLayer) HandOver(k Keeper) error {
 	h := takeoverOf(w.x.req.Thread)
 	if w.phase != hijacked || h == nil || h.keeper != nil {
@@ -54,13 +54,13 @@ func (h *takeover) handOver(t *loop.Thread) bool {
 	return true
 }
 
-// defers reports whether the handler, or what has called it, has deferred functions. They may use the
-// request until they have been called.
+// defers reports whether the handler, or what has called it, has deferred functions. They may use
+// the request until they have been called.
 func (h *takeover) defers() bool { return h.more != nil && len(h.more.deferred) > 0 }
 
-// run lets the keeper run. A panic ends the connection, and nothing else. again says that the thread has
-// waited behind the keeper's last look, and may have missed something: the keeper is to run once more,
-// before the thread is idle.
+// run lets the keeper run. A panic ends the connection, and nothing else. again says that the
+// thread has waited behind the keeper's last look, and may have missed something: the keeper is to
+// run once more, before the thread is idle.
 func (h *takeover) run(t *loop.Thread) (idle time.Duration, more, again bool) {
 	if h.panicked { // the handler has
 		h.conclude(t)
@@ -75,8 +75,8 @@ func (h *takeover) run(t *loop.Thread) (idle time.Duration, more, again bool) {
 	return idle, goesOn, t.Loop().Resumes() != looked
 }
 
-// call calls the keeper's Run, and what that has deferred. looked is the loop's number of resumes when Run
-// had looked at all there is.
+// call calls the keeper's Run, and what that has deferred. looked is the loop's number of resumes
+// when Run had looked at all there is.
 func (h *takeover) call(t *loop.Thread) (idle time.Duration, more bool, looked int64) {
 	returned := false
 	defer func() {
@@ -135,8 +135,8 @@ type LightKeeper interface {
 type NotifyKeeper interface {
 	LightKeeper
 
-	// Notified is called on the loop, between two calls of Run, when a message has come to a topic that
-	// the connection follows. It may send by d, and must not wait. If it returns false, Run is called.
-	// It is not called for connections with TLS.
+	// Notified is called on the loop, between two calls of Run, when a message has come to a topic
+	// that the connection follows. It may send by d, and must not wait. If it returns false, Run is
+	// called. It is not called for connections with TLS.
 	Notified(d *loop.Descriptor) bool
 }

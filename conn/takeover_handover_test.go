@@ -145,7 +145,8 @@ func (h *keeping) expect(t testing.TB, want ...string) {
 var handed = []mode{plain, direct, overTLS, modes.HTTP2, modes.HTTP2TLS}
 
 // TestHandOver: what keeps a connection is called for all that comes, and between the calls nothing
-// is held: no coroutine, no request. What the request has left to its end comes at the connection's.
+// is held: no coroutine, no request. What the request has left to its end comes at the
+// connection's.
 func TestHandOver(t *testing.T) {
 	run(t, func(t *testing.T, m mode) {
 		h := newKeeping(nil)
@@ -284,8 +285,8 @@ func TestHandOverEnds(t *testing.T) {
 	}
 }
 
-// TestHandOverMissesNothing: what comes while the thread waits behind the keeper's last look has the keeper
-// run again.
+// TestHandOverMissesNothing: what comes while the thread waits behind the keeper's last look has
+// the keeper run again.
 func TestHandOverMissesNothing(t *testing.T) {
 	run(t, func(t *testing.T, m mode) {
 		waited := false

@@ -10,8 +10,8 @@ import (
 	"github.com/lwango/lwango/stream"
 )
 
-// Tail is the rest of an answer whose handler has returned, and left it to a Keeper: see KeepOpen. It
-// belongs to the answer's thread.
+// Tail is the rest of an answer whose handler has returned, and left it to a Keeper: see KeepOpen.
+// It belongs to the answer's thread.
 type Tail struct {
 	takeover
 	via     carrier // nil while the answer is idle
@@ -58,13 +58,13 @@ func (w ResponseLayer) SetWriteDeadline(by time.Time) { w.setWriteDeadline(by) }
 // errNoTail refuses a KeepOpen.
 var errNoTail = errors.New("conn: the rest of the answer needs its handler")
 
-// KeepOpen leaves the rest of the answer to k, as soon as the handler has returned: what HandOver says
-// of a connection holds for the answer. k writes to the Tail. Behind End the answer is complete, unless
-// a write has failed, k has panicked, or a stop has killed it; then it is cut.
+// KeepOpen leaves the rest of the answer to k, as soon as the handler has returned: what HandOver
+// says of a connection holds for the answer. k writes to the Tail. Behind End the answer is
+// complete, unless a write has failed, k has panicked, or a stop has killed it; then it is cut.
 //
-// The head must have gone out (Flush), without a length; the request's body must have been read, and
-// nothing may encode the answer or wait for it within the server. Otherwise the error says that the
-// handler has to stay.
+// The head must have gone out (Flush), without a length; the request's body must have been read,
+// and nothing may encode the answer or wait for it within the server. Otherwise the error says that
+// the handler has to stay.
 func (w ResponseLayer) KeepOpen(k Keeper) (*Tail, error) {
 	x := w.x
 	if w.phase != streamed || w.kind != gathered || w.enc != nil || w.size >= 0 || w.plan.bare ||
@@ -118,7 +118,8 @@ func (w *Tail) keepPace(p stream.Pace) {
 
 // slow is exchange.slow for what comes behind the handler.
 func (w *Tail) slow(log *slog.Logger, p *stream.Pace, from peer) {
-	logSlow(log, tooSlow, p, false, "request_id", w.id(), "route", w.route(), "remote", from.addrPort())
+	logSlow(log, tooSlow, p, false, "request_id", w.id(), "route", w.route(), "remote",
+		from.addrPort())
 }
 
 func (w *Tail) takePace(p *stream.Pace) {
@@ -134,7 +135,8 @@ type stayer interface {
 	lost(t *loop.Thread, p *port)
 }
 
-// lost ends an answer that has not begun to be kept open: its handler has called Goexit, or was killed.
+// lost ends an answer that has not begun to be kept open: its handler has called Goexit, or was
+// killed.
 func (w *Tail) lost(t *loop.Thread, p *port) {
 	defer w.finish(p)
 	w.conclude(t)

@@ -51,8 +51,8 @@ func keepOpen(resp *conn.Response, k conn.Keeper) *conn.Tail {
 	return tail
 }
 
-// TestTailsInARow: answers that a keeper ends at once, each with the next request behind it, do not stand
-// on each other's stack.
+// TestTailsInARow: answers that a keeper ends at once, each with the next request behind it, do not
+// stand on each other's stack.
 func TestTailsInARow(t *testing.T) {
 	const many = 50
 	run(t, func(t *testing.T, m mode) {
@@ -93,8 +93,8 @@ func TestTailsInARow(t *testing.T) {
 
 var tails = []mode{plain, direct, overTLS, modes.HTTP2, modes.HTTP2TLS}
 
-// TestTailMissesNothing: a notification that comes while something waits that Run has left behind has the
-// keeper run again.
+// TestTailMissesNothing: a notification that comes while something waits that Run has left behind
+// has the keeper run again.
 func TestTailMissesNothing(t *testing.T) {
 	for name, leave := range map[string]func(t *loop.Thread, f func(t *loop.Thread)){
 		"deferred": func(t *loop.Thread, f func(t *loop.Thread)) { t.Defer(func() { f(t) }) },
@@ -129,8 +129,8 @@ func TestTailMissesNothing(t *testing.T) {
 	}
 }
 
-// TestKeptButNotBegun: a keeper whose handler does not return is told of the end all the same, and the
-// request is counted and logged once.
+// TestKeptButNotBegun: a keeper whose handler does not return is told of the end all the same, and
+// the request is counted and logged once.
 func TestKeptButNotBegun(t *testing.T) {
 	for name, end := range map[string]func(req *conn.Request){
 		"exits":  func(*conn.Request) { runtime.Goexit() },
@@ -194,20 +194,22 @@ func TestKeptButNotBegun(t *testing.T) {
 	}
 }
 
-// TestKeeperWithoutHead: a keeper over HTTP/2 that ends before the head of an answer was written is logged.
+// TestKeeperWithoutHead: a keeper over HTTP/2 that ends before the head of an answer was written is
+// logged.
 func TestKeeperWithoutHead(t *testing.T) {
 	run(t, func(t *testing.T, m mode) {
 		text := new(logtext.Buffer)
 		logger := slog.New(slog.NewTextHandler(text, nil))
-		s := start(t, m, conn.Config{Logger: logger, Handler: func(_ *conn.Request, resp *conn.Response) int {
-			if _, _, err := resp.Hijack(); err != nil {
-				panic(err)
-			}
-			if err := resp.Layer().HandOver(&tailor{}); err != nil {
-				panic(err)
-			}
-			return 0
-		}})
+		s := start(t, m,
+			conn.Config{Logger: logger, Handler: func(_ *conn.Request, resp *conn.Response) int {
+				if _, _, err := resp.Hijack(); err != nil {
+					panic(err)
+				}
+				if err := resp.Layer().HandOver(&tailor{}); err != nil {
+					panic(err)
+				}
+				return 0
+			}})
 		c := s.Dial()
 		send(t, c, strings.Replace(upgradeTo, "%s", "/", 1))
 		_, _ = io.Copy(io.Discard, c)
@@ -263,8 +265,8 @@ func TestTailSeesTheClientLeave(t *testing.T) {
 	}, tails...)
 }
 
-// TestDeferredSeeTheRequest: functions that were deferred find their own request at the end, however many
-// others have come meanwhile.
+// TestDeferredSeeTheRequest: functions that were deferred find their own request at the end,
+// however many others have come meanwhile.
 func TestDeferredSeeTheRequest(t *testing.T) {
 	for name, hand := range map[string]func(resp *conn.Response, k conn.Keeper){
 		"tail": func(resp *conn.Response, k conn.Keeper) { keepOpen(resp, k) }, "hijacked": takeOver,

@@ -16,9 +16,9 @@ import (
 	"github.com/lwango/lwango/loop"
 )
 
-// TestClientVanishes: a client whose machine is gone sends neither FIN nor reset. A handler that sends
-// nothing learns of it all the same, since the kernel asks the client's. The test leaves it to the
-// server that the kernel asks, and only lets it do so sooner.
+// TestClientVanishes: a client whose machine is gone sends neither FIN nor reset. A handler that
+// sends nothing learns of it all the same, since the kernel asks the client's. The test leaves it
+// to the server that the kernel asks, and only lets it do so sooner.
 func TestClientVanishes(t *testing.T) {
 	atOnce(t, func(t *testing.T, m mode) {
 		for name, until := range map[string]func(req *conn.Request, resp *conn.Response) error{
@@ -86,7 +86,8 @@ func TestClientVanishes(t *testing.T) {
 	}, direct, overTLS, modes.HTTP2)
 }
 
-// acceptedFrom returns the descriptor at which this process has accepted a client of its own; -1: none.
+// acceptedFrom returns the descriptor at which this process has accepted a client of its own; -1:
+// none.
 func acceptedFrom(c net.Conn) int {
 	client := c.LocalAddr().(*net.TCPAddr).AddrPort() // of IPv4
 	for fd := range 4096 {

@@ -111,7 +111,8 @@ func TestSlowRecords(t *testing.T) {
 	const limit = 600 * time.Millisecond
 	run(t, func(t *testing.T, m mode) {
 		for what, cfg := range map[string]conn.Config{
-			"head": {Limits: conn.Limits{HeaderTimeout: wait.Patience, KeepAliveTimeout: wait.Patience}, Handler: hello},
+			"head": {Limits: conn.Limits{HeaderTimeout: wait.Patience, KeepAliveTimeout: wait.Patience},
+				Handler: hello},
 			"body": {Limits: conn.Limits{MinRate: 1 << 30}, Handler: echoes["/collect"]},
 		} {
 			s := start(t, m, cfg)
@@ -156,7 +157,8 @@ func TestSilentClientsAreClosedSilently(t *testing.T) {
 				return s.Active() == 0
 			})
 		}
-		s := start(t, m, conn.Config{Handler: hello, Limits: conn.Limits{HeaderTimeout: limit, KeepAliveTimeout: never}})
+		s := start(t, m,
+			conn.Config{Handler: hello, Limits: conn.Limits{HeaderTimeout: limit, KeepAliveTimeout: never}})
 		c := s.Dial()
 		if m.TLS { // not even a handshake
 			c.Close()
@@ -173,7 +175,8 @@ func TestSilentClientsAreClosedSilently(t *testing.T) {
 			c.Ends()
 		}
 
-		s = start(t, m, conn.Config{Handler: hello, Limits: conn.Limits{HeaderTimeout: never, KeepAliveTimeout: limit}})
+		s = start(t, m,
+			conn.Config{Handler: hello, Limits: conn.Limits{HeaderTimeout: never, KeepAliveTimeout: limit}})
 		c = s.Dial()
 		c.Do("GET", get)
 		skip(s)
@@ -188,21 +191,22 @@ func TestSlowPeersAreHeldToTheRate(t *testing.T) {
 	defer conn.SetGraceOfRate(60 * time.Millisecond)()
 	atOnce(t, func(t *testing.T, m mode) {
 		got := make(chan error, 1)
-		s := start(t, m, conn.Config{Limits: conn.Limits{MinRate: 1 << 30}, Handler: byPath(map[string]conn.Handler{
-			"/read": func(req *conn.Request, w *conn.Response) int {
-				_, err := io.Copy(io.Discard, req.Body())
-				got <- err
-				return 200
-			},
-			"/write": func(req *conn.Request, w *conn.Response) int {
-				for {
-					if _, err := w.Write(noise()); err != nil {
-						got <- err
-						return 200
+		s := start(t, m,
+			conn.Config{Limits: conn.Limits{MinRate: 1 << 30}, Handler: byPath(map[string]conn.Handler{
+				"/read": func(req *conn.Request, w *conn.Response) int {
+					_, err := io.Copy(io.Discard, req.Body())
+					got <- err
+					return 200
+				},
+				"/write": func(req *conn.Request, w *conn.Response) int {
+					for {
+						if _, err := w.Write(noise()); err != nil {
+							got <- err
+							return 200
+						}
 					}
-				}
-			},
-		})})
+				},
+			})})
 		for _, framing := range []string{"Content-Length: 1000", "Transfer-Encoding: chunked"} {
 			c := s.Dial()
 			began := time.Now()
@@ -244,27 +248,28 @@ func TestBurstIsNoCredit(t *testing.T) {
 	atOnce(t, func(t *testing.T, m mode) {
 		const rate = 20_000 // by the average over the whole, a megabyte would be good for 50 s
 		over := make(chan error, 1)
-		s := start(t, m, conn.Config{Limits: conn.Limits{MinRate: rate}, Handler: byPath(map[string]conn.Handler{
-			"/read": func(req *conn.Request, w *conn.Response) int {
-				_, err := io.Copy(io.Discard, req.Body())
-				over <- err
-				return 200
-			},
-			"/duplex": func(req *conn.Request, w *conn.Response) int {
-				d := req.Layer().Duplex()
-				buf := make([]byte, 32<<10)
-				for {
-					if _, err := req.Body().Read(buf); errors.Is(err, stream.ErrWouldBlock) {
-						if err := d.Await(-1, true); err != nil {
-							t.Error(err)
+		s := start(t, m,
+			conn.Config{Limits: conn.Limits{MinRate: rate}, Handler: byPath(map[string]conn.Handler{
+				"/read": func(req *conn.Request, w *conn.Response) int {
+					_, err := io.Copy(io.Discard, req.Body())
+					over <- err
+					return 200
+				},
+				"/duplex": func(req *conn.Request, w *conn.Response) int {
+					d := req.Layer().Duplex()
+					buf := make([]byte, 32<<10)
+					for {
+						if _, err := req.Body().Read(buf); errors.Is(err, stream.ErrWouldBlock) {
+							if err := d.Await(-1, true); err != nil {
+								t.Error(err)
+							}
+						} else if err != nil {
+							over <- err
+							return 200
 						}
-					} else if err != nil {
-						over <- err
-						return 200
 					}
-				}
-			},
-		})})
+				},
+			})})
 		burst := string(make([]byte, 1<<20))
 		for _, path := range []string{"/read", "/duplex"} {
 			c := s.Dial()

@@ -20,12 +20,13 @@ func TestIdleUntaken(t *testing.T) {
 	body := string(noise()[:40_000]) // more than a small window, and no more than the kernel takes
 	run(t, func(t *testing.T, m mode) {
 		var answered atomic.Int32
-		s := start(t, m, conn.Config{Limits: conn.Limits{KeepAliveTimeout: limit, WriteTimeout: wait.Patience / 6},
-			Handler: func(_ *conn.Request, w *conn.Response) int {
-				w.SetBody([]byte(body))
-				answered.Add(1)
-				return 200
-			}})
+		s := start(t, m,
+			conn.Config{Limits: conn.Limits{KeepAliveTimeout: limit, WriteTimeout: wait.Patience / 6},
+				Handler: func(_ *conn.Request, w *conn.Response) int {
+					w.SetBody([]byte(body))
+					answered.Add(1)
+					return 200
+				}})
 		c := s.DialSmall()
 		send(t, c, get)
 		s.Settled("answered", func(*loop.Loop) bool { return answered.Load() == 1 })
@@ -83,7 +84,8 @@ func TestLoggedBytes(t *testing.T) {
 		logged := make(sizes, 1)
 		s := start(t, m, conn.Config{AccessLog: logged, Count: true, Handler: byPath(ways)})
 		impatient := start(t, m,
-			conn.Config{Limits: conn.Limits{WriteTimeout: 100 * time.Millisecond}, AccessLog: logged, Count: true,
+			conn.Config{Limits: conn.Limits{WriteTimeout: 100 * time.Millisecond}, AccessLog: logged,
+				Count:   true,
 				Handler: byPath(ways)})
 		of := map[*site]int64{}
 		next := func(s *site) int64 {

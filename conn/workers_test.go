@@ -11,8 +11,8 @@ import (
 	"github.com/lwango/lwango/loop"
 )
 
-// TestWorkersInTurn: a client whose functions have all workers, and wait for as many again, holds up
-// the function of another client by one of them.
+// TestWorkersInTurn: a client whose functions have all workers, and wait for as many again, holds
+// up the function of another client by one of them.
 func TestWorkersInTurn(t *testing.T) {
 	t.Parallel()
 	run(t, func(t *testing.T, m mode) {

@@ -20,8 +20,8 @@ import (
 	"github.com/lwango/lwango/internal/test/wait"
 )
 
-// TestContainerfile: the commands of the description make a folder in which the entry point runs, as
-// the user of the description, with nothing else there.
+// TestContainerfile: the commands of the description make a folder in which the entry point runs,
+// as the user of the description, with nothing else there.
 func TestContainerfile(t *testing.T) {
 	ci.Root(t)
 	ci.Without(t, race.Enabled, "the program of the image is the same one with the race detector")
@@ -59,7 +59,8 @@ func TestContainerfile(t *testing.T) {
 	must.Do(t, os.WriteFile(filepath.Join(image, "www/index.html"), []byte("from the image"), 0o644))
 	cmd := exec.Command(entry, append(args, "-l", "127.0.0.1:0")...)
 	cmd.Dir, cmd.Env = "/", []string{}
-	cmd.SysProcAttr = &syscall.SysProcAttr{Chroot: image, Credential: &syscall.Credential{Uid: 65532, Gid: 65532}}
+	cmd.SysProcAttr = &syscall.SysProcAttr{Chroot: image,
+		Credential: &syscall.Credential{Uid: 65532, Gid: 65532}}
 	stderr := must.Get(cmd.StderrPipe())(t)
 	must.Do(t, cmd.Start())
 	defer func() {

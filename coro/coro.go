@@ -128,8 +128,8 @@ func (c *Coro) Kill() {
 	}
 }
 
-// Last runs b in a parked coroutine as if that had been killed: b and its deferred calls run, without
-// waiting, and then the goroutine is no more.
+// Last runs b in a parked coroutine as if that had been killed: b and its deferred calls run,
+// without waiting, and then the goroutine is no more.
 func (c *Coro) Last(b Task) {
 	c.killed = true
 	c.Start(b)

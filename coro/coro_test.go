@@ -36,7 +36,8 @@ func TestValue(t *testing.T) {
 			}
 		}
 	}
-	if got := fmt.Sprint(coro.Abort, coro.AsyncAwaitReadWrite, coro.Code(10)); got != "Abort AsyncAwaitReadWrite Code(10)" {
+	if got := fmt.Sprint(coro.Abort, coro.AsyncAwaitReadWrite,
+		coro.Code(10)); got != "Abort AsyncAwaitReadWrite Code(10)" {
 		t.Errorf("names: %s", got)
 	}
 }
@@ -55,7 +56,8 @@ func TestResumeAndYieldAlternate(t *testing.T) {
 				trace = append(trace, "c")
 				return val(coro.WantRead)
 			}))
-			for _, want := range []coro.Value{coro.Make(coro.AsyncAwaitRead, 7), val(coro.Suspend), val(coro.WantRead)} {
+			for _, want := range []coro.Value{coro.Make(coro.AsyncAwaitRead, 7), val(coro.Suspend),
+				val(coro.WantRead)} {
 				if v != want {
 					t.Fatalf("round %d: got %v, want %v", round, v.Code(), want.Code())
 				}
@@ -180,7 +182,9 @@ func TestPanicIsCaughtWithItsStack(t *testing.T) {
 		if !errors.Is(p, cause) || !strings.Contains(string(p.Stack), "theCulprit") {
 			t.Errorf("panic %v\n%s", p, p.Stack)
 		}
-		if c.Start(taskFunc(func(*coro.Coro) coro.Value { return val(coro.Suspend) })) != val(coro.Suspend) || c.Panic() != nil {
+		if c.Start(taskFunc(func(*coro.Coro) coro.Value {
+			return val(coro.Suspend)
+		})) != val(coro.Suspend) || c.Panic() != nil {
 			t.Error("the coroutine is not usable after a panic")
 		}
 	})
@@ -192,10 +196,13 @@ func theCulprit(err error) { panic(err) }
 func TestKillCannotBeSwallowed(t *testing.T) {
 	waits := func(c *coro.Coro) { c.Yield(val(coro.Suspend)) }
 	tasks := map[string]func(c *coro.Coro, note func(string)){
-		"plain":   func(c *coro.Coro, note func(string)) { waits(c) },
-		"recover": func(c *coro.Coro, note func(string)) { func() { defer func() { recover() }(); waits(c) }() },
+		"plain": func(c *coro.Coro, note func(string)) { waits(c) },
+		"recover": func(c *coro.Coro, note func(string)) {
+			func() { defer func() { recover() }(); waits(c) }()
+		},
 		"template": func(c *coro.Coro, note func(string)) {
-			tmpl := template.Must(template.New("").Funcs(template.FuncMap{"wait": func() string { waits(c); return "" }}).Parse("{{wait}}"))
+			tmpl := template.Must(template.New("").Funcs(
+				template.FuncMap{"wait": func() string { waits(c); return "" }}).Parse("{{wait}}"))
 			_ = tmpl.Execute(new(strings.Builder), nil)
 		},
 		"waits again in a deferred call": func(c *coro.Coro, note func(string)) {

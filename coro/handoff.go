@@ -102,9 +102,10 @@ func (tr *transport) switchFinal(v Value, goexit bool) {
 	}
 }
 
-// ifOSThreadIsLockedUseHandoffChannelOrAwait hands v to the loop. If the goroutine has locked its OS
-// thread, the runtime ends the process here, and does not say what to do about it. Nothing can tell
-// that before, at the price of a handoff. But the runtime prints the stack, and in it this name.
+// ifOSThreadIsLockedUseHandoffChannelOrAwait hands v to the loop. If the goroutine has locked its
+// OS thread, the runtime ends the process here, and does not say what to do about it. Nothing can
+// tell that before, at the price of a handoff. But the runtime prints the stack, and in it this
+// name.
 func (tr *transport) ifOSThreadIsLockedUseHandoffChannelOrAwait(v Value) { tr.yield(v) }
 
 // dispose unwinds what switchFinal has left suspended. stop passes the Goexit on to its own

@@ -18,9 +18,11 @@ func TestLockedThread(t *testing.T) {
 		if h == coro.Direct && os.Getenv(variable) == "" {
 			cmd := exec.Command(os.Args[0], "-test.run=^TestLockedThread$/^direct$")
 			cmd.Env = append(os.Environ(), variable+"=1")
-			if out, err := cmd.CombinedOutput(); err == nil || !strings.Contains(string(out), "fatal error: coro") ||
+			if out, err := cmd.CombinedOutput(); err == nil ||
+				!strings.Contains(string(out), "fatal error: coro") ||
 				!strings.Contains(string(out), "UseHandoffChannelOrAwait") {
-				t.Errorf("it has survived, and the documentation of Direct says that it does not: %v\n%s", err, out)
+				t.Errorf("it has survived, and the documentation of Direct says that it does not: %v\n%s", err,
+					out)
 			}
 			return
 		}

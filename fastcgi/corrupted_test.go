@@ -14,8 +14,8 @@ import (
 	"github.com/lwango/lwango/internal/test/must"
 )
 
-// TestCorruptedResponse: a response that is cut at any byte never looks complete. One with a changed byte
-// gets some answer.
+// TestCorruptedResponse: a response that is cut at any byte never looks complete. One with a
+// changed byte gets some answer.
 func TestCorruptedResponse(t *testing.T) {
 	head := "Status: 200 OK\r\n" + okHead
 	testMangled(t, fcgitest.Header(1, 7, 1, 4, 4)+"warn"+"\x00\x00\x00\x00"+

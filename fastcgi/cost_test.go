@@ -28,8 +28,8 @@ import (
 )
 
 // TestMemoryOfWaiting: requests that wait for a slow application hold no buffers, whatever it has
-// answered before. All have a stack of 4 KiB, which is just enough to send a long answer. That leaves
-// the connection its buffer for small pieces, of 4 KiB.
+// answered before. All have a stack of 4 KiB, which is just enough to send a long answer. That
+// leaves the connection its buffer for small pieces, of 4 KiB.
 func TestMemoryOfWaiting(t *testing.T) {
 	for output, limit := range map[int]int64{0: 14 << 10, 30000: 14 << 10, 200000: 18 << 10} {
 		t.Run(fmt.Sprint("after ", output), func(t *testing.T) { testWaiting(t, output, limit) })

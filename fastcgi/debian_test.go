@@ -219,8 +219,9 @@ func TestAdminer(t *testing.T) {
 			t.Errorf("%s: %d %.200s", link[1], g.status, g.body)
 		}
 	}
-	g := v.post("/adminer/", url.Values{"auth[driver]": {"server"}, "auth[server]": {refuse.Address(t)},
-		"auth[username]": {"ann"}, "auth[password]": {"x"}, "auth[db]": {""}})
+	g := v.post("/adminer/",
+		url.Values{"auth[driver]": {"server"}, "auth[server]": {refuse.Address(t)},
+			"auth[username]": {"ann"}, "auth[password]": {"x"}, "auth[db]": {""}})
 	if g.status != 403 || !strings.Contains(g.body, "Connection refused") {
 		t.Errorf("a login without a database: %d %.2000s", g.status, g.body)
 	}

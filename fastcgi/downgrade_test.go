@@ -17,7 +17,8 @@ func TestDowngrade(t *testing.T) {
 	got := make(chan string, 10)
 	up := fcgitest.Start(t, "unix", func(c *fcgitest.Conn) {
 		r := c.Read()
-		got <- strings.Join([]string{r.Get("REQUEST_METHOD"), r.Get("REQUEST_URI"), r.Get("HTTP_HOST"), r.Get("CONTENT_LENGTH"),
+		got <- strings.Join([]string{r.Get("REQUEST_METHOD"), r.Get("REQUEST_URI"), r.Get("HTTP_HOST"),
+			r.Get("CONTENT_LENGTH"),
 			string(r.Body), r.Get("HTTP_EVIL"), r.Get("HTTP_TRANSFER_ENCODING")}, "|")
 		c.Reply(okHead)
 	})
@@ -32,7 +33,8 @@ func TestDowngrade(t *testing.T) {
 			if strings.HasPrefix(d.Name, "encoded") {
 				uri = d.Fields[1]
 			}
-			if r, want := <-got, fmt.Sprintf("POST|%s|test.example|%d|%s||", uri, len(d.Content), d.Content); r != want {
+			if r, want := <-got, fmt.Sprintf("POST|%s|test.example|%d|%s||", uri, len(d.Content),
+				d.Content); r != want {
 				t.Errorf("%s: %q, want %q", d.Name, r, want)
 			}
 		}

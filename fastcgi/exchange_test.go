@@ -156,7 +156,8 @@ func TestExchanges(t *testing.T) {
 				})
 			for _, m := range []modes.Mode{modes.Direct, modes.HTTP2} {
 				if m.HTTP2 {
-					if strings.Contains(strings.Join(tt.fields, "\n"), "Connection:") || strings.Contains(tt.name, "chunked, bad") {
+					if strings.Contains(strings.Join(tt.fields, "\n"), "Connection:") ||
+						strings.Contains(tt.name, "chunked, bad") {
 						continue // it is not to be said there
 					}
 					p.Server = module.Start(t, m, "/", p.handler)

@@ -37,7 +37,8 @@ func TestAskedAtOnce(t *testing.T) {
 				if line, err = c.R.ReadString('\n'); err != nil {
 					t.Fatal(err)
 				}
-				if strings.HasPrefix(line, "HTTP/") && !strings.Contains(line, " 100 ") && !strings.Contains(line, " 200 ") {
+				if strings.HasPrefix(line, "HTTP/") && !strings.Contains(line, " 100 ") &&
+					!strings.Contains(line, " 200 ") {
 					t.Errorf("%q", line)
 				}
 			}

@@ -35,7 +35,9 @@ func TestServerFails(t *testing.T) {
 			c.Close()
 		})
 		good := fcgitest.Start(t, "unix", answers("hello"))
-		p := serve(t, []string{bad.Address, good.Address}, func(s *fastcgi.Settings) { s.FailTimeout = time.Hour })
+		p := serve(t, []string{bad.Address, good.Address}, func(s *fastcgi.Settings) {
+			s.FailTimeout = time.Hour
+		})
 		for range 40 {
 			p.get("/x.php")
 		}

@@ -53,8 +53,8 @@ func (s Settings) ScriptEndings() []string { return s.SplitPath }
 // Folder implements handlers.FolderHolder.
 func (s Settings) Folder() string { return s.ScriptPath }
 
-// Descriptors implements handlers.DescriptorHolder, for the folder of files that are no scripts, and
-// for checks.
+// Descriptors implements handlers.DescriptorHolder, for the folder of files that are no scripts,
+// and for checks.
 func (s Settings) Descriptors() (n int) {
 	if s.TryFiles != "off" {
 		n = servefiles.Defaults.Descriptors()
@@ -62,8 +62,8 @@ func (s Settings) Descriptors() (n int) {
 	return n + reverseproxy.CheckDescriptors(&s.Settings, s.Address)
 }
 
-// KeptFiles returns how many of the files that are no scripts the route keeps open, if there is room
-// for them: see openfiles.
+// KeptFiles returns how many of the files that are no scripts the route keeps open, if there is
+// room for them: see openfiles.
 func (s Settings) KeptFiles() int {
 	if s.TryFiles == "off" {
 		return 0

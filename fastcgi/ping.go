@@ -10,8 +10,8 @@ import (
 	"github.com/lwango/lwango/internal/wire/cgi"
 )
 
-// ping asks an application for a check, see reverseproxy.Route. PHP-FPM answers itself, in a worker, if the
-// path is its ping.path or pm.status_path; otherwise the path is that of a script.
+// ping asks an application for a check, see reverseproxy.Route. PHP-FPM answers itself, in a
+// worker, if the path is its ping.path or pm.status_path; otherwise the path is that of a script.
 func (m *module) ping(c net.Conn, _ string) (status int, body []byte, err error) {
 	health := &m.set.Health
 	path, query, _ := strings.Cut(health.Path, "?")
@@ -29,8 +29,10 @@ func (m *module) ping(c net.Conn, _ string) (status int, body []byte, err error)
 		{"GATEWAY_INTERFACE", "CGI/1.1"}, {"SERVER_PROTOCOL", "HTTP/1.1"}, {"SERVER_SOFTWARE", "lwango"},
 		{"REQUEST_METHOD", "GET"}, {"SCRIPT_NAME", path}, {"SCRIPT_FILENAME", name},
 		{"REQUEST_URI", health.Path}, {"QUERY_STRING", query}, {"SERVER_NAME", host}, {"HTTP_HOST", host},
-		{"HTTP_USER_AGENT", "lwango (health)"}, {"DOCUMENT_ROOT", m.current().root}, {"CONTENT_LENGTH", "0"},
-		{"REMOTE_ADDR", "127.0.0.1"}, {"REMOTE_PORT", "0"}, {"SERVER_ADDR", "127.0.0.1"}, {"SERVER_PORT", "80"},
+		{"HTTP_USER_AGENT", "lwango (health)"}, {"DOCUMENT_ROOT", m.current().root},
+		{"CONTENT_LENGTH", "0"},
+		{"REMOTE_ADDR", "127.0.0.1"}, {"REMOTE_PORT", "0"}, {"SERVER_ADDR", "127.0.0.1"},
+		{"SERVER_PORT", "80"},
 	} {
 		head.Add(p[0], p[1])
 	}

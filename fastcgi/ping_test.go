@@ -36,7 +36,8 @@ func TestHealth(t *testing.T) {
 			return
 		}
 		select {
-		case asked <- req.Env["SCRIPT_NAME"] + " " + req.Env["SCRIPT_FILENAME"] + " " + req.Env["QUERY_STRING"]:
+		case asked <- req.Env["SCRIPT_NAME"] + " " + req.Env["SCRIPT_FILENAME"] + " " +
+			req.Env["QUERY_STRING"]:
 		default:
 		}
 		switch mode.Load() {
@@ -79,7 +80,8 @@ func TestHealth(t *testing.T) {
 		t.Helper()
 		wait.Until(t, text, func() bool { return strings.Count(log.String(), text) == n })
 	}
-	for i, want := range []string{"/ping?x=1 has status 503", `/ping?x=1 has no \"pong\" in its body`, "EOF", "version", "unexpected EOF"} {
+	for i, want := range []string{"/ping?x=1 has status 503", `/ping?x=1 has no \"pong\" in its body`,
+		"EOF", "version", "unexpected EOF"} {
 		mode.Store(int32(i + 1))
 		logged(i+1, "fastcgi: upstream taken out")
 		if text := log.String(); !strings.Contains(text, want) {

@@ -11,8 +11,8 @@ import (
 	"github.com/lwango/lwango/loop"
 )
 
-// TestNoRoomForTheEnd: the last bytes of a request to a kept connection go out with those of others. If
-// the application has no room for them, it is send_timeout that ends the request.
+// TestNoRoomForTheEnd: the last bytes of a request to a kept connection go out with those of
+// others. If the application has no room for them, it is send_timeout that ends the request.
 func TestNoRoomForTheEnd(t *testing.T) {
 	end := make(chan bool)
 	up := fcgitest.Start(t, "tcp", func(c *fcgitest.Conn) {

@@ -48,7 +48,8 @@ func (m *module) serve(req *conn.Request, resp *conn.Response) int {
 
 // unknown answers a request for a path whose stat fails other than by absence.
 func (m *module) unknown(req *conn.Request, resp *conn.Response, err error) int {
-	m.Log.Warn("fastcgi: cannot look for the script", "request_id", req.ID(), "path", req.Path(), "error", err)
+	m.Log.Warn("fastcgi: cannot look for the script", "request_id", req.ID(), "path", req.Path(),
+		"error", err)
 	switch {
 	case errors.Is(err, os.ErrPermission):
 		return http.StatusForbidden

@@ -16,8 +16,8 @@ import (
 	"github.com/lwango/lwango/internal/test/wait"
 )
 
-// TestSlowReaderGivesWay: a client that reads a long answer slowly keeps its worker as long as nobody
-// waits for it, and loses it to a request that has waited.
+// TestSlowReaderGivesWay: a client that reads a long answer slowly keeps its worker as long as
+// nobody waits for it, and loses it to a request that has waited.
 func TestSlowReaderGivesWay(t *testing.T) {
 	before := reverseproxy.PressAfter
 	reverseproxy.PressAfter = 0

@@ -83,7 +83,8 @@ func TestScriptsOfLog(t *testing.T) {
 		})
 	}
 	// each with what the script has written, and with its exit code
-	want := []string{"/first.php", "/first.php", "/other.php", "/other.php", "/third.php", "/third.php"}
+	want := []string{"/first.php", "/first.php", "/other.php", "/other.php", "/third.php",
+		"/third.php"}
 	slices.Sort(scripts) // the records of one request come in either order
 	if !slices.Equal(scripts, want) {
 		t.Errorf("%q, want %q", scripts, want)

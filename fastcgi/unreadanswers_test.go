@@ -24,7 +24,8 @@ func TestUnreadByMany(t *testing.T) {
 	f := startFPM(t, "unix", "pm.max_children = 8")
 	p := route(t, registry(), "/", []string{f.Address}, scripts,
 		func(s *fastcgi.Settings) { s.ReadTimeout = time.Minute })
-	router := must.Get(handlers.NewRouter([]handlers.Site{{Routes: []handlers.Route{{Prefix: "/", Handler: p.handler}}}}))(t)
+	router := must.Get(handlers.NewRouter(
+		[]handlers.Site{{Routes: []handlers.Route{{Prefix: "/", Handler: p.handler}}}}))(t)
 	// On a busy machine clients do not read for longer than a server bears by default.
 	p.Server = server.Start(t, modes.Direct, conn.Config{Handler: router.Serve,
 		Limits: conn.Limits{WriteTimeout: 5 * wait.Patience, KeepAliveTimeout: 5 * wait.Patience}})

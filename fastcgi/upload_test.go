@@ -95,8 +95,8 @@ func TestUploadStops(t *testing.T) {
 	}
 }
 
-// TestUnreadUploadIsNotReused: if an application answers before it has the whole body, its connection
-// is not kept. It would take the next request for the rest of the body.
+// TestUnreadUploadIsNotReused: if an application answers before it has the whole body, its
+// connection is not kept. It would take the next request for the rest of the body.
 func TestUnreadUploadIsNotReused(t *testing.T) {
 	up := fcgitest.Start(t, "unix", func(c *fcgitest.Conn) {
 		c.ReadHead()

@@ -87,8 +87,8 @@ func TestRepeated(t *testing.T) {
 	}
 }
 
-// TestIdleConnections: a kept connection serves repeatable methods, and is closed when no request takes it in
-// time.
+// TestIdleConnections: a kept connection serves repeatable methods, and is closed when no request
+// takes it in time.
 func TestIdleConnections(t *testing.T) {
 	t.Parallel()
 	up := fcgitest.Start(t, "unix", answers("hello"))

@@ -175,7 +175,8 @@ func fillIn(t *testing.T, shell func(string) string) {
 	t.Helper()
 	const curl = "curl -s --cacert /etc/lwango/blog.pem -b /tmp/jar "
 	post := func(path string, form url.Values) string {
-		return shell(curl + "-c /tmp/jar -d '" + form.Encode() + "' 'https://blog.example.org" + path + "'")
+		return shell(curl + "-c /tmp/jar -d '" + form.Encode() + "' 'https://blog.example.org" + path +
+			"'")
 	}
 	const password = "a long pass word"
 	if page := post("/wp-admin/install.php?step=2", url.Values{"weblog_title": {"Test Blog"},

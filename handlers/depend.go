@@ -2,9 +2,9 @@ package handlers
 
 import "github.com/lwango/lwango/conn"
 
-// Dependence is what the answers of a handler depend on beyond what HTTP says of it, which is the URL
-// of a request, and the fields that an answer names in Vary. A cache in front of the handler has to
-// know it: without it, one client would decide what all others get.
+// Dependence is what the answers of a handler depend on beyond what HTTP says of it, which is the
+// URL of a request, and the fields that an answer names in Vary. A cache in front of the handler
+// has to know it: without it, one client would decide what all others get.
 type Dependence struct {
 	// AppendKey appends what it is for a request, without line ends: requests for one URL with the
 	// same bytes get the same answer. It is called for each request, hits as well, on the request's

@@ -52,7 +52,8 @@ func (m *Mux) Look(method, host, raw string) (pattern string, values map[string]
 	}
 	values = map[string]string{}
 	for i, name := range f.pattern.Names {
-		values[name] = strings.ReplaceAll(string(split[f.values[i][0]:f.values[i][1]]), http1.EncodedSlash, "/")
+		values[name] = strings.ReplaceAll(string(split[f.values[i][0]:f.values[i][1]]),
+			http1.EncodedSlash, "/")
 	}
 	return f.pattern.Text, values, 200, ""
 }

@@ -46,7 +46,8 @@ func TestMux(t *testing.T) {
 				`200 GET /items/{id}|/items|/` + long + `|id="` + long + `"|none=""`, "a long value"},
 			{"GET /items/a%20b?q", `200 GET /items/{id}|/items|/a b|id="a b"|none=""`, "a decoded value"},
 			{"GET /items/a%2Fb", `200 GET /items/{id}|/items|/a/b|id="a/b"|none=""`, "an encoded slash"},
-			{"GET /items/https%3A%2F%2Fgithub.com%2Fx", `200 GET /items/{id}|/items|/https:/github.com/x|id="https://github.com/x"|none=""`,
+			{"GET /items/https%3A%2F%2Fgithub.com%2Fx",
+				`200 GET /items/{id}|/items|/https:/github.com/x|id="https://github.com/x"|none=""`,
 				"two encoded slashes"},
 			{"GET //items%3B/../items/a%3Bb", "307 /items/a%3Bb", "not clean, in its encodings"},
 			{"GET http://example.ORG:80/items/7", `200 example.org/items/{id}|/items|/7|id="7"`, "a host"},
@@ -105,7 +106,8 @@ func TestPathValuesMayBeKept(t *testing.T) {
 	s := server.Start(t, modes.Direct, conn.Config{Handler: mux.Serve})
 	c := s.Dial()
 	for i := range 200 {
-		c.Do("GET", fmt.Sprintf("GET /first%d/%sy HTTP/1.1\r\nHost: a\r\n\r\n", i, strings.Repeat("x", i)))
+		c.Do("GET",
+			fmt.Sprintf("GET /first%d/%sy HTTP/1.1\r\nHost: a\r\n\r\n", i, strings.Repeat("x", i)))
 	}
 	s.Stop(0)
 	for i := range 200 {

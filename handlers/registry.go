@@ -132,8 +132,8 @@ func BadKey(key, format string, args ...any) error {
 // Middleware makes a handler of another one: it sees the request before next does, and may answer
 // instead of next. What it does to the answer, it does in a hook that it gives to BeforeHead, of
 // conn.ResponseLayer, before it calls next: of a body that next sets (SetBody and others), nothing
-// remains that was written before, and nothing can be written behind it. Middleware is called at the
-// start; its handler, on all loops.
+// remains that was written before, and nothing can be written behind it. Middleware is called at
+// the start; its handler, on all loops.
 type Middleware func(next conn.Handler) conn.Handler
 
 // Chain makes one Middleware of several, outermost first. Those that are nil are left out; it is

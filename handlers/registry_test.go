@@ -16,13 +16,14 @@ type settings struct {
 
 func TestRegistry(t *testing.T) {
 	var r handlers.Registry
-	handlers.RegisterModule(&r, "fixed", settings{Status: 200}, func(s settings, env handlers.Env) (conn.Handler, error) {
-		if s.Status == 0 {
-			return nil, handlers.BadKey("status", "expected %s", "another")
-		}
-		env.Log().Info("dropped")
-		return numbered(s.Status), nil
-	})
+	handlers.RegisterModule(&r, "fixed", settings{Status: 200},
+		func(s settings, env handlers.Env) (conn.Handler, error) {
+			if s.Status == 0 {
+				return nil, handlers.BadKey("status", "expected %s", "another")
+			}
+			env.Log().Info("dropped")
+			return numbered(s.Status), nil
+		})
 	r.HandleFunc("seven", numbered(7))
 
 	m, ok := r.Module("fixed")
@@ -39,7 +40,8 @@ func TestRegistry(t *testing.T) {
 		t.Errorf("build: %v", err)
 	}
 	var bad *handlers.KeyError
-	if _, err := m.Build(&settings{}, handlers.Env{}); !errors.As(err, &bad) || bad.Key != "status" || err.Error() != "status: expected another" {
+	if _, err := m.Build(&settings{}, handlers.Env{}); !errors.As(err, &bad) || bad.Key != "status" ||
+		err.Error() != "status: expected another" {
 		t.Errorf("bad value: %v", err)
 	}
 	if _, err := m.Build(settings{}, handlers.Env{}); err == nil {
@@ -63,11 +65,17 @@ func TestRegistry(t *testing.T) {
 func TestRegisteringTwicePanics(t *testing.T) {
 	build := func(settings, handlers.Env) (conn.Handler, error) { return numbered(1), nil }
 	for name, f := range map[string]func(*handlers.Registry){
-		"module":            func(r *handlers.Registry) { handlers.RegisterModule(r, "a", settings{}, build) },
-		"handler":           func(r *handlers.Registry) { r.HandleFunc("a", numbered(1)) },
-		"module, no name":   func(r *handlers.Registry) { handlers.RegisterModule(r, "", settings{}, build) },
-		"handler, no func":  func(r *handlers.Registry) { r.HandleFunc("b", nil) },
-		"module, no build":  func(r *handlers.Registry) { handlers.RegisterModule[settings](r, "b", settings{}, nil) },
+		"module": func(r *handlers.Registry) {
+			handlers.RegisterModule(r, "a", settings{}, build)
+		},
+		"handler": func(r *handlers.Registry) { r.HandleFunc("a", numbered(1)) },
+		"module, no name": func(r *handlers.Registry) {
+			handlers.RegisterModule(r, "", settings{}, build)
+		},
+		"handler, no func": func(r *handlers.Registry) { r.HandleFunc("b", nil) },
+		"module, no build": func(r *handlers.Registry) {
+			handlers.RegisterModule[settings](r, "b", settings{}, nil)
+		},
 		"handler, no names": func(r *handlers.Registry) { r.HandleFunc("", numbered(1)) },
 	} {
 		t.Run(name, func(t *testing.T) {

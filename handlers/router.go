@@ -53,8 +53,8 @@ type Route struct {
 	// Counter counts the requests, see conn.RequestLayer.SetCounter.
 	Counter uint32
 
-	// Refuses says that Handler itself answers 413 to a request that is TooLarge (see conn.Config.Refuses),
-	// with a page of its own. Else the router does.
+	// Refuses says that Handler itself answers 413 to a request that is TooLarge (see
+	// conn.Config.Refuses), with a page of its own. Else the router does.
 	Refuses bool
 }
 
@@ -153,9 +153,10 @@ func (r *Router) Serve(req *conn.Request, resp *conn.Response) int {
 
 // Lookup says where a request for that host and path goes which comes by the listener of that name,
 // over TLS or not: the index of the site in NewRouter's argument, and of the route in the site;
-// -1 where there is none. If a pattern answers, route is -1, too. path is decoded and clean, and was
-// made of raw.
-func (r *Router) Lookup(listener string, secure bool, method, host, path, raw string) (site, route int,
+// -1 where there is none. If a pattern answers, route is -1, too. path is decoded and clean, and
+// was made of raw.
+func (r *Router) Lookup(listener string, secure bool,
+	method, host, path, raw string) (site, route int,
 	pattern string) {
 	t := &r.hosts.others[0]
 	if r.hosts.split {
@@ -190,9 +191,9 @@ type site struct {
 }
 
 // Again is the status of a route's handler that has rewritten the request, see
-// conn.RequestLayer.Rewrite: the route for the new path is chosen, among those of the same site. What
-// wraps the first route's handler returns the status as it is; the hooks and error pages that it has
-// set are dropped.
+// conn.RequestLayer.Rewrite: the route for the new path is chosen, among those of the same site.
+// What wraps the first route's handler returns the status as it is; the hooks and error pages that
+// it has set are dropped.
 const Again = -1
 
 func (s *site) serve(req *conn.Request, resp *conn.Response) int {
@@ -221,8 +222,8 @@ func (s *site) serve(req *conn.Request, resp *conn.Response) int {
 	}
 }
 
-// reset undoes what was said of a request that was rewritten. It stands apart from serve because stacks
-// are small, and handlers run on top of serve.
+// reset undoes what was said of a request that was rewritten. It stands apart from serve because
+// stacks are small, and handlers run on top of serve.
 //
 //go:noinline
 func (s *site) reset(req *conn.Request, resp *conn.Response, hooks, pages int) {

@@ -137,27 +137,44 @@ func TestRouterErrors(t *testing.T) {
 		sites []handlers.Site
 		want  string
 	}{
-		{[]handlers.Site{ok, site(1, "", "hello")}, `site 2, route 1: prefix: "hello" does not begin with a slash`},
-		{[]handlers.Site{site(1, "", "/", "")}, `site 1, route 2: prefix: "" does not begin with a slash`},
-		{[]handlers.Site{site(1, "", "/a//b")}, `site 1, route 1: prefix: "/a//b" has an empty segment, which no cleaned path has`},
-		{[]handlers.Site{site(1, "", "/a/../b")}, `site 1, route 1: prefix: "/a/../b" has a dot segment, which no cleaned path has`},
+		{[]handlers.Site{ok, site(1, "", "hello")},
+			`site 2, route 1: prefix: "hello" does not begin with a slash`},
+		{[]handlers.Site{site(1, "", "/", "")},
+			`site 1, route 2: prefix: "" does not begin with a slash`},
+		{[]handlers.Site{site(1, "", "/a//b")},
+			`site 1, route 1: prefix: "/a//b" has an empty segment, which no cleaned path has`},
+		{[]handlers.Site{site(1, "", "/a/../b")},
+			`site 1, route 1: prefix: "/a/../b" has a dot segment, which no cleaned path has`},
 		{[]handlers.Site{site(1, "", "/a", "/b", "/a/")}, `site 1, route 3: prefix: "/a/": named twice`},
 		{[]handlers.Site{{Routes: []handlers.Route{{Prefix: "/"}}}}, `site 1, route 1: handler: missing`},
-		{[]handlers.Site{ok, site(1, "x.example OK.example.", "/")}, `site 2: host: "OK.example.": named twice`},
-		{[]handlers.Site{site(1, "*.x.example *.X.example", "/")}, `site 1: host: "*.X.example": named twice`},
+		{[]handlers.Site{ok, site(1, "x.example OK.example.", "/")},
+			`site 2: host: "OK.example.": named twice`},
+		{[]handlers.Site{site(1, "*.x.example *.X.example", "/")},
+			`site 1: host: "*.X.example": named twice`},
 		{[]handlers.Site{site(1, "[::1] 0::1", "/")}, `site 1: host: "0::1": named twice`},
-		{[]handlers.Site{site(1, "", "/"), ok, site(1, "", "/")}, `site 3: host: missing, and site 1 has none either: only one site can be the default`},
-		{[]handlers.Site{site(1, "example.org:80", "/")}, `site 1: host: "example.org:80": a host is named without its port`},
-		{[]handlers.Site{site(1, "[::1]:80", "/")}, `site 1: host: "[::1]:80": expected an address in brackets, without a port`},
+		{[]handlers.Site{site(1, "", "/"), ok, site(1, "", "/")},
+			`site 3: host: missing, and site 1 has none either: only one site can be the default`},
+		{[]handlers.Site{site(1, "example.org:80", "/")},
+			`site 1: host: "example.org:80": a host is named without its port`},
+		{[]handlers.Site{site(1, "[::1]:80", "/")},
+			`site 1: host: "[::1]:80": expected an address in brackets, without a port`},
 		{[]handlers.Site{site(1, "[::1%eth0]", "/")}, `site 1: host: "[::1%eth0]": not an IPv6 address`},
-		{[]handlers.Site{site(1, "[127.0.0.1]", "/")}, `site 1: host: "[127.0.0.1]": not an IPv6 address`},
-		{[]handlers.Site{site(1, "*", "/")}, `site 1: host: "*": a wildcard needs a domain, as in *.example.org; a site for every host leaves ` + "`host`" + ` out`},
-		{[]handlers.Site{site(1, "www.*.org", "/")}, `site 1: host: "www.*.org": a wildcard stands at the beginning only, as in *.example.org`},
-		{[]handlers.Site{site(1, "a..b", "/")}, `site 1: host: "a..b": each part between dots has 1 to 63 characters`},
-		{[]handlers.Site{site(1, ".example.org", "/")}, `site 1: host: ".example.org": each part between dots has 1 to 63 characters`},
-		{[]handlers.Site{site(1, "münchen.example", "/")}, `site 1: host: "münchen.example": international names are written in their ASCII form, xn--...`},
-		{[]handlers.Site{site(1, "a_b!.example", "/")}, `site 1: host: "a_b!.example": '!' cannot be part of a host name`},
-		{[]handlers.Site{{Hosts: []string{""}}}, `site 1: host: "": no name in it; a site for every host leaves ` + "`host`" + ` out`},
+		{[]handlers.Site{site(1, "[127.0.0.1]", "/")},
+			`site 1: host: "[127.0.0.1]": not an IPv6 address`},
+		{[]handlers.Site{site(1, "*", "/")},
+			`site 1: host: "*": a wildcard needs a domain, as in *.example.org; a site for every host leaves ` + "`host`" + ` out`},
+		{[]handlers.Site{site(1, "www.*.org", "/")},
+			`site 1: host: "www.*.org": a wildcard stands at the beginning only, as in *.example.org`},
+		{[]handlers.Site{site(1, "a..b", "/")},
+			`site 1: host: "a..b": each part between dots has 1 to 63 characters`},
+		{[]handlers.Site{site(1, ".example.org", "/")},
+			`site 1: host: ".example.org": each part between dots has 1 to 63 characters`},
+		{[]handlers.Site{site(1, "münchen.example", "/")},
+			`site 1: host: "münchen.example": international names are written in their ASCII form, xn--...`},
+		{[]handlers.Site{site(1, "a_b!.example", "/")},
+			`site 1: host: "a_b!.example": '!' cannot be part of a host name`},
+		{[]handlers.Site{{Hosts: []string{""}}},
+			`site 1: host: "": no name in it; a site for every host leaves ` + "`host`" + ` out`},
 	} {
 		_, err := handlers.NewRouter(c.sites)
 		var re *handlers.RouteError
@@ -187,7 +204,8 @@ func FuzzPrefixes(f *testing.F) {
 		var prefixes []string
 		for _, p := range strings.Fields(list) {
 			// Only what NewRouter takes, one by one: errors have a test of their own.
-			if _, err := handlers.NewRouter([]handlers.Site{site(1, "", append(prefixes, p)...)}); err == nil {
+			if _, err := handlers.NewRouter(
+				[]handlers.Site{site(1, "", append(prefixes, p)...)}); err == nil {
 				prefixes = append(prefixes, p)
 			}
 		}
@@ -222,7 +240,8 @@ func TestPrefixesAgainstReference(t *testing.T) {
 	for range 500 {
 		var prefixes []string
 		for range rnd.IntN(8) {
-			if p := path(); !slices.Contains(prefixes, p) && !slices.Contains(prefixes, p+"/") && !slices.Contains(prefixes, strings.TrimSuffix(p, "/")) {
+			if p := path(); !slices.Contains(prefixes, p) && !slices.Contains(prefixes, p+"/") &&
+				!slices.Contains(prefixes, strings.TrimSuffix(p, "/")) {
 				prefixes = append(prefixes, p)
 			}
 		}
@@ -247,7 +266,8 @@ func referenceHost(hosts []string, host string) int {
 		text, _, ok := strings.Cut(host[1:], "]")
 		addr, err := netip.ParseAddr(text)
 		for i, h := range hosts {
-			if a, e := netip.ParseAddr(strings.Trim(h, "[]")); ok && err == nil && e == nil && a.Is6() && a == addr {
+			if a, e := netip.ParseAddr(strings.Trim(h, "[]")); ok && err == nil && e == nil && a.Is6() &&
+				a == addr {
 				return i
 			}
 		}
@@ -266,7 +286,8 @@ func referenceHost(hosts []string, host string) int {
 		if h == host {
 			return i
 		}
-		if tail, ok := strings.CutPrefix(h, "*"); ok && len(host) > len(tail) && strings.HasSuffix(host, tail) && len(tail) > length {
+		if tail, ok := strings.CutPrefix(h, "*"); ok && len(host) > len(tail) &&
+			strings.HasSuffix(host, tail) && len(tail) > length {
 			best, length = i, len(tail)
 		}
 	}
@@ -300,7 +321,8 @@ func FuzzHosts(f *testing.F) {
 }
 
 func TestFindDoesNotAllocate(t *testing.T) {
-	r := newRouter(t, site(1, "example.org *.example.org [::1]", "/", "/a/b", "/hello"), site(2, "", "/"))
+	r := newRouter(t, site(1, "example.org *.example.org [::1]", "/", "/a/b", "/hello"),
+		site(2, "", "/"))
 	path := []byte("/a/b/c")
 	for _, host := range []string{"Example.org:8080", "a.b.example.org", "[::1]:80", "other"} {
 		view := []byte(host)
@@ -308,7 +330,8 @@ func TestFindDoesNotAllocate(t *testing.T) {
 			t.Errorf("%s: %v allocations", host, n)
 		}
 	}
-	split := newRouter(t, at("plain", "", site(1, "a.test", "/")), at("", "https", site(2, "a.test", "/")))
+	split := newRouter(t, at("plain", "", site(1, "a.test", "/")),
+		at("", "https", site(2, "a.test", "/")))
 	view := []byte("a.test")
 	if n := testing.AllocsPerRun(100, func() { split.FindAt("plain", true, view, path) }); n != 0 {
 		t.Errorf("by listener: %v allocations", n)
@@ -322,7 +345,8 @@ func BenchmarkFind(b *testing.B) {
 	}{
 		{"one route", newRouter(b, site(1, "", "/"))},
 		{"three routes", newRouter(b, site(1, "", "/", "/hello", "/static"))},
-		{"virtual hosts", newRouter(b, site(1, "example.org", "/", "/hello"), site(2, "*.example.org", "/", "/hello"))},
+		{"virtual hosts", newRouter(b, site(1, "example.org", "/", "/hello"),
+			site(2, "*.example.org", "/", "/hello"))},
 	} {
 		b.Run(c.name, func(b *testing.B) {
 			b.ReportAllocs()
@@ -381,7 +405,8 @@ func TestListenersAndSchemes(t *testing.T) {
 				c.want, c.why)
 		}
 	}
-	only := newRouter(t, at("plain", "", site(1, "a.test", "/")), at("secure", "", site(2, "a.test", "/")))
+	only := newRouter(t, at("plain", "", site(1, "a.test", "/")),
+		at("secure", "", site(2, "a.test", "/")))
 	for listener, want := range map[string]string{"plain": "1", "secure": "2", "third": "404"} {
 		if got := findAt(only, listener, "http", "a.test"); got != want {
 			t.Errorf("at %s: got %s, want %s", listener, got, want)

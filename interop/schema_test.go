@@ -49,7 +49,8 @@ func TestSchema(t *testing.T) {
 		for block := range strings.SplitSeq(read(path), "\n\n") {
 			if strings.HasPrefix(block, "    [[site") {
 				text := strings.ReplaceAll(block, "\n    ", "\n")[4:]
-				if _, err := toml.Decode(text, new(map[string]any)); err == nil && !strings.HasPrefix(text, "[[site.") {
+				if _, err := toml.Decode(text, new(map[string]any)); err == nil &&
+					!strings.HasPrefix(text, "[[site.") {
 					good = append(good, text)
 				}
 			}

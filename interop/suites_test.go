@@ -106,19 +106,28 @@ var left = map[string]string{
 	e + ".TestEcho_StaticDirectoryRedirect_controlCharacters":      control,
 	e + ".TestEcho_StaticFS_nonValidatingCustomFSCannotEscapeRoot": parent,
 
-	e + ".TestEcho_StaticFS/do_not_allow_directory_traversal_(slash_-_unix_separator)":                         parent,
-	e + ".TestEcho_StaticFS/reject_an_encoded_filename_alias_whose_decoded_path_has_empty_and_dot_segments":    parent,
-	e + ".TestGroup_StaticMultiTest/nok,_URL_encoded_path_traversal_(single_encoding,_slash_-_unix_separator)": parent,
-	e + ".TestRouterParamLiteralByteConflictServeHTTP/encoded_NUL/literal-first//name%00verb/x":                control,
-	e + ".TestRouterParamLiteralByteConflictServeHTTP/encoded_NUL/parameter-first//name%00verb/x":              control,
+	e +
+		".TestEcho_StaticFS/do_not_allow_directory_traversal_(slash_-_unix_separator)": parent,
+	e +
+		".TestEcho_StaticFS/reject_an_encoded_filename_alias_whose_decoded_path_has_empty_and_dot_segments": parent,
+	e +
+		".TestGroup_StaticMultiTest/nok,_URL_encoded_path_traversal_(single_encoding,_slash_-_unix_separator)": parent,
+	e +
+		".TestRouterParamLiteralByteConflictServeHTTP/encoded_NUL/literal-first//name%00verb/x": control,
+	e +
+		".TestRouterParamLiteralByteConflictServeHTTP/encoded_NUL/parameter-first//name%00verb/x": control,
 
-	e + "/middleware.TestStatic/nok,_trailing_dots_(Windows_edge_case)":                                    parent,
-	e + "/middleware.TestStatic/nok,do_not_allow_directory_traversal_(slash_-_unix_separator)":             parent,
-	e + "/middleware.TestStatic/nok,_URL_encoded_path_traversal_(mixed_encoding)":                          parent,
-	e + "/middleware.TestStatic/nok,_URL_encoded_path_traversal_(single_encoding,_slash_-_unix_separator)": parent,
-	e + "/middleware.TestStatic_CustomFS/nok,_file_is_not_a_subpath_of_root":                               parent,
-	e + "/middleware.TestStatic_nonValidatingCustomFSCannotEscapeRoot":                                     parent,
-	e + "/middleware.TestEchoRewriteReplacementEscaping//z/foo/b%20ar?nope=1#yes":                          fragment,
+	e +
+		"/middleware.TestStatic/nok,_trailing_dots_(Windows_edge_case)": parent,
+	e +
+		"/middleware.TestStatic/nok,do_not_allow_directory_traversal_(slash_-_unix_separator)": parent,
+	e +
+		"/middleware.TestStatic/nok,_URL_encoded_path_traversal_(mixed_encoding)": parent,
+	e +
+		"/middleware.TestStatic/nok,_URL_encoded_path_traversal_(single_encoding,_slash_-_unix_separator)": parent,
+	e + "/middleware.TestStatic_CustomFS/nok,_file_is_not_a_subpath_of_root":      parent,
+	e + "/middleware.TestStatic_nonValidatingCustomFSCannotEscapeRoot":            parent,
+	e + "/middleware.TestEchoRewriteReplacementEscaping//z/foo/b%20ar?nope=1#yes": fragment,
 
 	e + "/middleware.TestCompressRequestWithoutDecompressMiddleware": sentBody,
 	e + "/middleware.TestDecompressSkipper":                          sentBody,
@@ -132,7 +141,8 @@ func TestSuites(t *testing.T) {
 	for _, s := range suites {
 		packages = append(packages, s.module+"/...")
 	}
-	if _, err := goCommand(append([]string{"list", "-deps", "-test"}, packages...)...).Output(); err != nil {
+	if _, err := goCommand(append([]string{"list", "-deps", "-test"},
+		packages...)...).Output(); err != nil {
 		ci.Lacks(t, "a way to download the modules: "+text(err))
 	}
 	for _, s := range suites {
@@ -292,7 +302,8 @@ func compare(t *testing.T, s suite, plain, bridged map[name]result, ways map[nam
 			}
 		case reason != "" || hasLeft(n):
 			continue
-		case got.outcome == "fail" && !ours(n): // a limit in time that a busy machine has not kept; nothing of lwango's
+		case got.outcome == "fail" && !ours(n):
+			// a limit in time that a busy machine has not kept; nothing of lwango's
 			continue
 		default:
 			t.Errorf("%v: %s\n%s", n, cmp.Or(got.outcome, "did not run"), got.output)

@@ -100,7 +100,8 @@ func TestListenErrors(t *testing.T) {
 		{"udp", "127.0.0.1:0", "network must be tcp or unix"},
 		{"unix", "/nonexistent/dir/sock", "no such file or directory"},
 	} {
-		if _, err := loop.Listen(row.network, row.address, false); err == nil || !strings.Contains(err.Error(), row.want) {
+		if _, err := loop.Listen(row.network, row.address, false); err == nil ||
+			!strings.Contains(err.Error(), row.want) {
 			t.Errorf("Listen(%q, %q): %v, want %q in it", row.network, row.address, err, row.want)
 		}
 	}

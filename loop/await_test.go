@@ -89,13 +89,15 @@ func TestAwaitErrors(t *testing.T) {
 
 func TestAwaitHangUp(t *testing.T) {
 	run(t, func(t *testing.T, l *loop.Loop) {
-		fds := must.Get(unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC, 0))(t)
+		fds := must.Get(unix.Socketpair(unix.AF_UNIX,
+			unix.SOCK_STREAM|unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC, 0))(t)
 		defer unix.Close(fds[0])
 		l.Go(func(th *loop.Thread) {
 			if err := th.AwaitRead(time.Minute, fds[0]); err != nil {
 				t.Error(err)
 			}
-			if n, errno := unix.Read(fds[0], make([]byte, 1)); n != 0 || errno != nil && errno != unix.EAGAIN {
+			if n, errno := unix.Read(fds[0], make([]byte, 1)); n != 0 ||
+				errno != nil && errno != unix.EAGAIN {
 				t.Errorf("read %d, %v", n, errno)
 			}
 		})
@@ -153,7 +155,8 @@ func TestAwaitedDescriptorClosedAndReused(t *testing.T) {
 		l.Go(func(th *loop.Thread) {
 			unix.Close(p[0])
 			unix.Close(p[1])
-			fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC, 0)
+			fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC,
+				0)
 			if err != nil {
 				t.Error(err)
 				return

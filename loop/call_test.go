@@ -36,7 +36,10 @@ func TestAwaitFunction(t *testing.T) {
 			want(t, th.Await(-1, func(context.Context) error { return nil }), nil)
 			want(t, th.Await(-1, func(context.Context) error { return errBoom }), errBoom)
 			want(t, th.Await(-1, func(context.Context) error { panic(errBoom) }), errBoom)
-			want(t, th.Await(-1, func(context.Context) error { runtime.Goexit(); return nil }), loop.ErrExited)
+			want(t, th.Await(-1, func(context.Context) error {
+				runtime.Goexit()
+				return nil
+			}), loop.ErrExited)
 			if loop.AbandonCalls(th) {
 				t.Error("functions that have returned are counted")
 			}
@@ -65,7 +68,10 @@ func TestContextOfAwait(t *testing.T) {
 			}
 			want(t, <-cause, context.DeadlineExceeded)
 			_ = th.Scope(func() error {
-				th.Go(func(th *loop.Thread) error { want(t, th.Await(-1, until), loop.ErrCanceled); return nil })
+				th.Go(func(th *loop.Thread) error {
+					want(t, th.Await(-1, until), loop.ErrCanceled)
+					return nil
+				})
 				th.Yield()
 				return errBoom
 			})
@@ -117,7 +123,10 @@ func TestPoolFull(t *testing.T) {
 			// Within its limit, canceled, and killed: it does not run.
 			want(t, th.Await(2*time.Millisecond, never), loop.ErrDeadlineExceeded)
 			_ = th.Scope(func() error {
-				th.Go(func(th *loop.Thread) error { want(t, th.Await(-1, never), loop.ErrCanceled); return nil })
+				th.Go(func(th *loop.Thread) error {
+					want(t, th.Await(-1, never), loop.ErrCanceled)
+					return nil
+				})
 				th.Yield()
 				th.Cancel()
 				return nil
@@ -326,7 +335,10 @@ func TestNoWorker(t *testing.T) {
 					t.Errorf("one that takes too long: %v", err)
 				}
 				for range 3 {
-					err := th.Await(time.Millisecond, func(context.Context) error { t.Error("it has run"); return nil })
+					err := th.Await(time.Millisecond, func(context.Context) error {
+						t.Error("it has run")
+						return nil
+					})
 					if !errors.Is(err, loop.ErrNoWorker) || !errors.Is(err, os.ErrDeadlineExceeded) {
 						t.Errorf("one that has no worker: %v", err)
 					}
@@ -341,7 +353,8 @@ func TestNoWorker(t *testing.T) {
 				}
 			})
 			mustRun(t, l)
-			if n := strings.Count(log.String(), "no worker was free"); n != 1 || !strings.Contains(log.String(), "workers=1 ") {
+			if n := strings.Count(log.String(), "no worker was free"); n != 1 ||
+				!strings.Contains(log.String(), "workers=1 ") {
 				t.Errorf("logged %d times:\n%s", n, log.String())
 			}
 		})

@@ -28,7 +28,8 @@ func TestEndingLoopTakesNothing(t *testing.T) {
 		l.Go(func(th *loop.Thread) {
 			th.Defer(func() {
 				late = l.Go(again)
-				fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC, 0)
+				fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC,
+					0)
 				if err != nil {
 					t.Error(err)
 					return
@@ -104,7 +105,8 @@ func TestPanicWhileKilled(t *testing.T) {
 			_ = forever(th)
 		})
 		start(t, l)()
-		for i, want := range []string{"by Defer", "by defer", "by a member's Defer", "by a member's defer", ""} {
+		for i, want := range []string{"by Defer", "by defer", "by a member's Defer",
+			"by a member's defer", ""} {
 			_, err := ends[i].End().Value()
 			var p *loop.PanicError
 			if errors.As(err, &p); p == nil && want == "" {

@@ -98,7 +98,8 @@ func PlaceOf(functions ...string) string {
 }
 
 // NewWatchdogAt is NewWatchdog with a clock, which is asked when it is made and at each look.
-func NewWatchdogAt(log *slog.Logger, now func() time.Time, limit time.Duration, loops ...*Loop) *Watchdog {
+func NewWatchdogAt(log *slog.Logger, now func() time.Time, limit time.Duration,
+	loops ...*Loop) *Watchdog {
 	return newWatchdog(log, now, limit, loops)
 }
 

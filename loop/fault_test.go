@@ -99,7 +99,8 @@ func (f *things) free() { f.freed.Do(func() { close(f.release) }) }
 
 func socketpair(t *testing.T) [2]int {
 	t.Helper()
-	s := must.Get(unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC, 0))(t)
+	s := must.Get(unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC,
+		0))(t)
 	t.Cleanup(func() { unix.Close(s[0]); unix.Close(s[1]) })
 	return s
 }
@@ -137,7 +138,8 @@ func (f *things) any(th *loop.Thread, d time.Duration, s loop.Source) error {
 
 func (f *things) sources(th *loop.Thread) []loop.Source {
 	return []loop.Source{
-		loop.Readable(f.r), loop.Writable(f.fw), f.stream.Readable(), th.After(time.Hour), f.promise, f.channed, f.sub,
+		loop.Readable(f.r), loop.Writable(f.fw), f.stream.Readable(), th.After(time.Hour), f.promise,
+		f.channed, f.sub,
 		loop.Call(th, func() (int, error) { return 0, f.block(context.Background()) }), f.child(th).End(),
 	}
 }
@@ -165,7 +167,9 @@ var waits = []wait{
 		}
 		return loop.ErrDeadlineExceeded
 	}, nil},
-	{"AwaitRead", func(f *things, th *loop.Thread, d time.Duration) error { return th.AwaitRead(d, f.r) }, write},
+	{"AwaitRead", func(f *things, th *loop.Thread, d time.Duration) error {
+		return th.AwaitRead(d, f.r)
+	}, write},
 	{"AwaitRead, armed", func(f *things, th *loop.Thread, d time.Duration) error {
 		_ = th.AwaitRead(0, f.r)
 		return th.AwaitRead(d, f.r)
@@ -199,7 +203,8 @@ var waits = []wait{
 		defer f.l.Release(&f.stream.Descriptor)
 		return f.stream.AwaitRead(th, d)
 	}, answer},
-	{"Await", func(f *things, th *loop.Thread, d time.Duration) error { return th.Await(d, f.block) }, (*things).free},
+	{"Await", func(f *things, th *loop.Thread, d time.Duration) error { return th.Await(d, f.block) },
+		(*things).free},
 	{"Promise.Await", func(f *things, th *loop.Thread, d time.Duration) error {
 		_, err := f.promise.Await(th, d)
 		return err
@@ -226,7 +231,9 @@ var waits = []wait{
 		return f.any(th, d, f.sub)
 	}, func(f *things) { f.sub.set() }},
 	{"AwaitAny, function", func(f *things, th *loop.Thread, d time.Duration) error {
-		return f.any(th, d, loop.Call(th, func() (int, error) { return 0, f.block(context.Background()) }))
+		return f.any(th, d, loop.Call(th, func() (int, error) {
+			return 0, f.block(context.Background())
+		}))
 	}, (*things).free},
 	{"AwaitAny, end of a thread", func(f *things, th *loop.Thread, d time.Duration) error {
 		return f.any(th, d, f.child(th).End())

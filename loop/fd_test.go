@@ -20,8 +20,12 @@ type fdWait = func(th *loop.Thread, fd int, d time.Duration) error
 
 // fdWaits are the waits for any descriptor, as far as one can wait for input.
 var fdWaits = map[string]fdWait{
-	"AwaitRead":      func(th *loop.Thread, fd int, d time.Duration) error { return th.AwaitRead(d, fd) },
-	"AwaitReadWrite": func(th *loop.Thread, fd int, d time.Duration) error { return th.AwaitReadWrite(d, fd) },
+	"AwaitRead": func(th *loop.Thread, fd int, d time.Duration) error {
+		return th.AwaitRead(d, fd)
+	},
+	"AwaitReadWrite": func(th *loop.Thread, fd int, d time.Duration) error {
+		return th.AwaitReadWrite(d, fd)
+	},
 	"AwaitAny": func(th *loop.Thread, fd int, d time.Duration) error {
 		_, err := th.AwaitAny(d, new(signal), loop.Readable(fd))
 		return err
@@ -31,7 +35,9 @@ var fdWaits = map[string]fdWait{
 		_, err := th.AwaitAny(d, new(signal), loop.Readable(fd))
 		return err
 	},
-	"AwaitAll": func(th *loop.Thread, fd int, d time.Duration) error { return th.AwaitAll(d, loop.Readable(fd)) },
+	"AwaitAll": func(th *loop.Thread, fd int, d time.Duration) error {
+		return th.AwaitAll(d, loop.Readable(fd))
+	},
 }
 
 // fdCalls are the calls that wait where they have to.
@@ -55,7 +61,8 @@ var fdCalls = map[string]fdWait{
 }
 
 // eachFD runs a test for each of these. What it leaves behind is found by the loop's end.
-func eachFD(t *testing.T, ways map[string]fdWait, test func(t *testing.T, th *loop.Thread, wait fdWait)) {
+func eachFD(t *testing.T, ways map[string]fdWait,
+	test func(t *testing.T, th *loop.Thread, wait fdWait)) {
 	for name, way := range ways {
 		t.Run(name, func(t *testing.T) {
 			run(t, func(t *testing.T, l *loop.Loop) {
@@ -117,7 +124,8 @@ func TestClosedDescriptor(t *testing.T) {
 
 func openPair(t *testing.T) [2]int {
 	t.Helper()
-	s := must.Get(unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC, 0))(t)
+	s := must.Get(unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC,
+		0))(t)
 	return s
 }
 
@@ -226,7 +234,8 @@ func TestBothHalvesAreTold(t *testing.T) {
 					reader := loop.Go(th, func(th *loop.Thread) (int, error) { return 0, th.AwaitRead(-1, s[0]) })
 					th.Yield()
 					th.Yield()
-					for _, f := range []func(time.Duration, int) error{th.AwaitRead, th.AwaitWrite, th.AwaitReadWrite} {
+					for _, f := range []func(time.Duration,
+						int) error{th.AwaitRead, th.AwaitWrite, th.AwaitReadWrite} {
 						want(t, f(time.Minute, s[0]), loop.ErrAwaited)
 					}
 					end.do(th, s)
@@ -314,13 +323,15 @@ func TestOwnDescriptor(t *testing.T) {
 				t.Errorf("source %d", i)
 			}
 			want(t, err, loop.ErrDeadlineExceeded)
-			if i, err = b.AwaitAny(time.Minute, b.After(time.Hour), loop.Writable(fd)); i != 1 || err != nil {
+			if i, err = b.AwaitAny(time.Minute, b.After(time.Hour), loop.Writable(fd)); i != 1 ||
+				err != nil {
 				t.Errorf("writable: %d, %v", i, err)
 			}
 			_, err = b.AwaitAny(time.Minute, loop.Readable(fd), loop.Own(&b.Thread).Readable())
 			want(t, err, loop.ErrAwaited)
 			_, _ = unix.Write(fd, []byte("x"))
-			if i, err = b.AwaitAny(time.Minute, b.After(time.Hour), loop.Readable(fd)); i != 1 || err != nil {
+			if i, err = b.AwaitAny(time.Minute, b.After(time.Hour), loop.Readable(fd)); i != 1 ||
+				err != nil {
 				t.Errorf("readable: %d, %v", i, err)
 			}
 			want(t, b.Sleep(time.Millisecond), nil) // the interest of before does not end it
@@ -395,7 +406,8 @@ func TestHangUpEndAndError(t *testing.T) {
 			return p[0], func() { unix.Close(p[0]) }
 		},
 		"connection refused": func(t *testing.T) (int, func()) {
-			fd := must.Get(unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC, 0))(t)
+			fd := must.Get(unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC,
+				0))(t)
 			nobody := &unix.SockaddrInet4{Port: 1, Addr: [4]byte{127, 0, 0, 1}}
 			if err := unix.Connect(fd, nobody); err != unix.EINPROGRESS && err != unix.ECONNREFUSED {
 				t.Fatal(err)

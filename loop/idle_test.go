@@ -44,8 +44,8 @@ func (i *idler) Ended() { *i.ended = append(*i.ended, i.n) }
 // newIdler attaches one. It is called on the loop, or before it runs.
 func newIdler(t *testing.T, l *loop.Loop, n int, ended *[]int, run func(t *loop.Thread)) *idler {
 	t.Helper()
-	fds := must.Get(unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC,
-		0))(t)
+	fds := must.Get(unix.Socketpair(unix.AF_UNIX,
+		unix.SOCK_STREAM|unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC, 0))(t)
 	i := &idler{peer: fds[1], n: n, ended: ended, run: run, word: coro.WantRead}
 	must.Do(t, l.Attach(&i.Thread, fds[0], i, time.Minute))
 	t.Cleanup(func() { unix.Close(i.peer) })

@@ -40,7 +40,8 @@ type NotifyHandler interface {
 	Notified(d *Descriptor) bool
 }
 
-// handleNotification lets t's Task handle a notification on the loop, and reports whether that is done.
+// handleNotification lets t's Task handle a notification on the loop, and reports whether that is
+// done.
 func (t *Thread) handleNotification() bool {
 	if t.co != nil || t.own.flags&(listening|queued|ended|finished) != listening ||
 		t.loop.stop.stopping {

@@ -15,7 +15,9 @@ func TestTimerStays(t *testing.T) {
 			// at waits for what is there as soon as it waits, at most d, and returns what the timer
 			// was set to.
 			at := func(d time.Duration) time.Duration {
-				set, err := loop.Go(th, func(*loop.Thread) (time.Duration, error) { return loop.TimerAt(th), nil }).Await(th, d)
+				set, err := loop.Go(th, func(*loop.Thread) (time.Duration, error) {
+					return loop.TimerAt(th), nil
+				}).Await(th, d)
 				want(t, err, nil)
 				return set
 			}

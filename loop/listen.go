@@ -133,12 +133,12 @@ func listenAddr(a netip.AddrPort, reusePort bool) (int, error) {
 // socket that is not TCP, whose peer cannot vanish.
 //
 //   - TCP_NODELAY: what is sent is gathered already.
-//   - SO_KEEPALIVE: a client whose machine or network is gone sends no FIN, and a handler that waits
-//     and sends nothing would never learn of it. After a minute of silence the kernel asks, each 15 s,
-//     and the fourth question without an answer ends the connection with ETIMEDOUT, after two
-//     minutes. Go's servers ask after 15 s; that wakes a phone four times as often, for the sake of
-//     connections whose end is not urgent. Times that the socket has already are left, such as
-//     those of a systemd.socket(5).
+//   - SO_KEEPALIVE: a client whose machine or network is gone sends no FIN, and a handler that
+//     waits and sends nothing would never learn of it. After a minute of silence the kernel asks,
+//     each 15 s, and the fourth question without an answer ends the connection with ETIMEDOUT,
+//     after two minutes. Go's servers ask after 15 s; that wakes a phone four times as often, for
+//     the sake of connections whose end is not urgent. Times that the socket has already are left,
+//     such as those of a systemd.socket(5).
 func SetInherited(fd int) {
 	_ = unix.SetsockoptInt(fd, unix.IPPROTO_TCP, unix.TCP_NODELAY, 1)
 	if on, err := unix.GetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_KEEPALIVE); err != nil || on != 0 {

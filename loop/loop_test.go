@@ -375,7 +375,8 @@ func TestStopGivesIdleThreadsALastRunAndKillsAfterTheGracePeriod(t *testing.T) {
 		wait()
 		if !lastRun || !cleaned || !finished {
 			t.Errorf(
-				"last run %v, deferred call of the killed %v, thread within the grace period finished %v", lastRun, cleaned, finished)
+				"last run %v, deferred call of the killed %v, thread within the grace period finished %v",
+				lastRun, cleaned, finished)
 		}
 	})
 }

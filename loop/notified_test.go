@@ -67,8 +67,8 @@ func TestNotified(t *testing.T) {
 	})
 }
 
-// TestNotifiedTakesTurns: thousands of Tasks that handle it on the loop hold up other threads no longer than a
-// share of a turn.
+// TestNotifiedTakesTurns: thousands of Tasks that handle it on the loop hold up other threads no
+// longer than a share of a turn.
 func TestNotifiedTakesTurns(t *testing.T) {
 	run(t, func(t *testing.T, l *loop.Loop) {
 		const (

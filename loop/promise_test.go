@@ -108,7 +108,10 @@ func TestGoPromisesWhatTheThreadEndsWith(t *testing.T) {
 			if !errors.As(err, &pe) || len(pe.Stack) == 0 {
 				t.Errorf("panic: %v", err)
 			}
-			_, err = loop.Go(th, func(*loop.Thread) (string, error) { runtime.Goexit(); return "", nil }).Await(th, -1)
+			_, err = loop.Go(th, func(*loop.Thread) (string, error) {
+				runtime.Goexit()
+				return "", nil
+			}).Await(th, -1)
 			want(t, err, loop.ErrExited)
 			want(t, th.Join(), nil) // none of these is the scope's
 
@@ -244,7 +247,8 @@ func TestAwaitAllValues(t *testing.T) {
 			done, pending := new(loop.Promise[int]), new(loop.Promise[int])
 			done.Resolve(7)
 			got, errs = loop.AwaitAll(th, time.Millisecond, pending, done)
-			if !slices.Equal(got, []int{0, 7}) || !slices.Equal(errs, []error{loop.ErrDeadlineExceeded, nil}) {
+			if !slices.Equal(got, []int{0, 7}) ||
+				!slices.Equal(errs, []error{loop.ErrDeadlineExceeded, nil}) {
 				t.Error(got, errs)
 			}
 		})

@@ -180,7 +180,8 @@ func (o *putOffs) forget(d *Descriptor) {
 
 // part sends what was put off for d, which is about to leave the loop, as far as there is room.
 func (l *Loop) part(d *Descriptor) {
-	for try := 0; d.settle() == unix.EAGAIN && invariants.Enabled && try < 100; try++ { // see forceShort
+	// see forceShort
+	for try := 0; d.settle() == unix.EAGAIN && invariants.Enabled && try < 100; try++ {
 	}
 }
 

@@ -190,7 +190,9 @@ func TestPutOffFirst(t *testing.T) {
 				d, peer := pairOf(t, l)
 				l.Go(func(th *loop.Thread) {
 					putOff(t, l, &d.Descriptor, "first")
-					if errno := insist(t, th, func() syscall.Errno { return row.call(l, &d.Descriptor) }); errno != 0 {
+					if errno := insist(t, th, func() syscall.Errno {
+						return row.call(l, &d.Descriptor)
+					}); errno != 0 {
 						t.Error(errno)
 					}
 					settled(t, th, &d.Descriptor)

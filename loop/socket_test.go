@@ -25,7 +25,8 @@ func TestStopped(t *testing.T) {
 				}
 				waiting++
 				for range 2 {
-					if i, err := th.AwaitAny(time.Minute, new(loop.Promise[int]), l.Stopped()); i != 1 || err != nil {
+					if i, err := th.AwaitAny(time.Minute, new(loop.Promise[int]), l.Stopped()); i != 1 ||
+						err != nil {
 						t.Errorf("source %d, %v", i, err)
 					}
 				}
@@ -91,7 +92,8 @@ func TestAThreadReleasesItsOwnDescriptor(t *testing.T) {
 				t.Errorf("released %d, and has %d", fd, b.FD())
 			}
 			began := time.Now()
-			if err := b.Sleep(20 * time.Millisecond); err != nil || time.Since(began) < 20*time.Millisecond || b.Gone() {
+			if err := b.Sleep(20 * time.Millisecond); err != nil ||
+				time.Since(began) < 20*time.Millisecond || b.Gone() {
 				t.Errorf("slept %v, %v, gone %v", time.Since(began), err, b.Gone())
 			}
 			if _, err := unix.Write(fd, []byte("still there")); err != nil {
@@ -139,7 +141,8 @@ func TestDescriptorsMoveBytes(t *testing.T) {
 		l.Go(func(th *loop.Thread) {
 			const text = "gathered"
 			n, errno := a.Sendv([]byte("gat"), []byte("hered"))
-			for sent := n; sent < len(text); sent += n { // less than all, or EAGAIN, only under the invariants tag
+			// less than all, or EAGAIN, only under the invariants tag
+			for sent := n; sent < len(text); sent += n {
 				if !invariants.Enabled {
 					t.Fatalf("sendmsg: %d, %v", n, errno)
 				}

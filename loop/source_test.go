@@ -58,7 +58,8 @@ func TestAwaitAnyMix(t *testing.T) {
 			childMay.Resolve(0)
 			next(5)
 			sources[5] = new(loop.Promise[int])
-			if i, err := th.AwaitAny(time.Millisecond, sources...); i != -1 || !errors.Is(err, os.ErrDeadlineExceeded) {
+			if i, err := th.AwaitAny(time.Millisecond, sources...); i != -1 ||
+				!errors.Is(err, os.ErrDeadlineExceeded) {
 				t.Errorf("nothing is ready: %d, %v", i, err)
 			}
 			close(ch)
@@ -96,7 +97,9 @@ func TestScopeCancelsTheOthers(t *testing.T) {
 			if !errors.As(err, &pe) || pe.Value != "on purpose" {
 				t.Errorf("panic: %v", err)
 			}
-			if err := th.Await(time.Minute, func(context.Context) error { panic(boom) }); !errors.Is(err, boom) {
+			if err := th.Await(time.Minute, func(context.Context) error {
+				panic(boom)
+			}); !errors.Is(err, boom) {
 				t.Errorf("panic off the loop: %v", err)
 			}
 		})
@@ -123,7 +126,8 @@ func TestNotifyLocal(t *testing.T) {
 		}
 		sleeper := l.Go(func(th *loop.Thread) { // does not await a source
 			start := l.Time()
-			if err := th.Sleep(20 * time.Millisecond); err != nil || l.Time().Sub(start) < 20*time.Millisecond {
+			if err := th.Sleep(20 * time.Millisecond); err != nil ||
+				l.Time().Sub(start) < 20*time.Millisecond {
 				t.Errorf("woken early: %v", err)
 			}
 		})
@@ -357,14 +361,16 @@ func TestReadyMayYield(t *testing.T) {
 			l.Go(func(th *loop.Thread) {
 				began := time.Now()
 				i, err := th.AwaitAny(20*time.Second, c.source, &yielder{times: 2})
-				if late := time.Since(began); i != 0 || err != nil || late > 10*time.Second { // asked at the limit
+				// asked at the limit
+				if late := time.Since(began); i != 0 || err != nil || late > 10*time.Second {
 					t.Errorf("%s: %d, %v, after %v", name, i, err, late)
 				}
 			})
 			l.Go(func(*loop.Thread) { c.keep() }) // when the first yields
 		}
 		l.Go(func(th *loop.Thread) {
-			if i, err := th.AwaitAny(time.Millisecond, &yielder{times: 1 << 60}); i != -1 || !errors.Is(err, os.ErrDeadlineExceeded) {
+			if i, err := th.AwaitAny(time.Millisecond, &yielder{times: 1 << 60}); i != -1 ||
+				!errors.Is(err, os.ErrDeadlineExceeded) {
 				t.Errorf("for ever: %d, %v", i, err)
 			}
 		})
@@ -380,7 +386,8 @@ func TestNilIsNeverReady(t *testing.T) {
 			if i, err := th.AwaitAny(-1, nil, none, th.After(0)); i != 2 || err != nil {
 				t.Error(i, err)
 			}
-			if i, err := th.AwaitAny(time.Millisecond, nil, none); i != -1 || err != loop.ErrDeadlineExceeded {
+			if i, err := th.AwaitAny(time.Millisecond, nil, none); i != -1 ||
+				err != loop.ErrDeadlineExceeded {
 				t.Error(i, err)
 			}
 			want(t, th.AwaitAll(time.Millisecond, th.After(0), nil), loop.ErrDeadlineExceeded)

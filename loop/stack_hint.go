@@ -14,7 +14,8 @@ var hintTexts = map[string]string{
 	"sync.(*RWMutex).RLock":  lockHint,
 	"sync.(*Cond).Wait":      waitHint,
 	"sync.(*WaitGroup).Wait": waitHint,
-	ownBlock:                 "Lock with nil is for goroutines off the loops: give it the thread, as req.Thread",
+	ownBlock: "Lock with nil is for goroutines off the loops: give it the thread, " +
+		"as req.Thread",
 }
 
 const (

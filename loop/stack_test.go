@@ -82,7 +82,8 @@ func TestWatchdogNamesTheCode(t *testing.T) {
 				h := newHold()
 				must.Do(t, l.Post(func() { test.begin(l, h) }))
 				r := w.next(t)
-				for s := r["stack"].String(); strings.Contains(s, "recursing") && !strings.Contains(s, "receiving"); {
+				for s := r["stack"].String(); strings.Contains(s, "recursing") &&
+					!strings.Contains(s, "receiving"); {
 					r = w.next(t) // caught on its way down: that took a busy machine so long
 					s = r["stack"].String()
 				}
@@ -125,10 +126,12 @@ func TestWatchdogPlaces(t *testing.T) {
 	for _, test := range []struct{ want, stack string }{
 		{"main.main.func1", "sync.(*Mutex).Lock main.main.func1 runtime.goexit"},
 		{"example.org/app.(*T).Do", "net/http.(*Client).Do example.org/app.(*T).Do main.main"},
-		{"gopkg.in/yaml%2ev3.Unmarshal", "vendor/golang.org/x/net/idna.f gopkg.in/yaml%2ev3.Unmarshal main.main"},
+		{"gopkg.in/yaml%2ev3.Unmarshal",
+			"vendor/golang.org/x/net/idna.f gopkg.in/yaml%2ev3.Unmarshal main.main"},
 		{"example%2eorg.F", "slices.SortFunc[...] example%2eorg.F main.main"},
 		{"main.F[...]", "slices.Sort[example.org/app.T] main.F[...] main.main"},
-		{"example.org/app.F", "iter.Pull[...].func1 github.com/lwango/lwango/coro.(*Coro).Yield example.org/app.F"},
+		{"example.org/app.F",
+			"iter.Pull[...].func1 github.com/lwango/lwango/coro.(*Coro).Yield example.org/app.F"},
 		{"time.Sleep", "time.Sleep runtime.goexit"},
 	} {
 		if got := loop.PlaceOf(strings.Fields(test.stack)...); got != test.want {

@@ -73,7 +73,8 @@ func (a *actor) short() time.Duration { return time.Duration(a.rand.IntN(3000)) 
 
 // allowed reports errors that a wait may end with.
 func (a *actor) allowed(what string, err error, others ...error) {
-	for _, e := range append(others, nil, loop.ErrDeadlineExceeded, loop.ErrCanceled, loop.ErrExited, errBoom) {
+	for _, e := range append(others, nil, loop.ErrDeadlineExceeded, loop.ErrCanceled, loop.ErrExited,
+		errBoom) {
 		if errors.Is(err, e) || err == e {
 			return
 		}
@@ -188,15 +189,17 @@ func (a *actor) any(th *loop.Thread) {
 	defer unix.Close(w)
 	defer th.CloseFD(r)
 	ch := make(chan int, 1)
-	promise, sub, timer, channed := a.stage.promise(), a.stage.sub(), th.After(a.short()), loop.FromChan(ch)
+	promise, sub, timer, channed := a.stage.promise(), a.stage.sub(), th.After(a.short()),
+		loop.FromChan(ch)
 	began, d := time.Now(), a.short()
 	written := false
-	sources := []loop.Source{promise, sub, timer, channed, loop.Readable(r), loop.Call(th, func() (int, error) {
-		if d > 2*time.Millisecond {
-			ch <- 1
-		}
-		return 2, nil
-	})}
+	sources := []loop.Source{promise, sub, timer, channed, loop.Readable(r),
+		loop.Call(th, func() (int, error) {
+			if d > 2*time.Millisecond {
+				ch <- 1
+			}
+			return 2, nil
+		})}
 	a.rand.Shuffle(len(sources), func(i, j int) { sources[i], sources[j] = sources[j], sources[i] })
 	if a.rand.IntN(2) == 0 {
 		sources = sources[:1+a.rand.IntN(len(sources)-1)]

@@ -12,8 +12,9 @@ import (
 
 // TestClientGoneIsCanceled: code of net/http knows a client that has left by context.Canceled.
 func TestClientGoneIsCanceled(t *testing.T) {
-	if err := fmt.Errorf("x: %w", loop.ErrClientGone); !errors.Is(err, context.Canceled) || !errors.Is(err, loop.ErrClientGone) ||
-		errors.Is(err, context.DeadlineExceeded) || loop.ErrClientGone.Error() != "client gone" {
+	if err := fmt.Errorf("x: %w", loop.ErrClientGone); !errors.Is(err, context.Canceled) ||
+		!errors.Is(err, loop.ErrClientGone) || errors.Is(err, context.DeadlineExceeded) ||
+		loop.ErrClientGone.Error() != "client gone" {
 		t.Error(err)
 	}
 }
@@ -28,7 +29,8 @@ func TestWaitOfAnotherThread(t *testing.T) {
 			})
 			err := th.Join()
 			var p *loop.PanicError
-			if !errors.As(err, &p) || !strings.Contains(fmt.Sprint(p.Value), "by the thread that it gets, as in t.Await") {
+			if !errors.As(err, &p) ||
+				!strings.Contains(fmt.Sprint(p.Value), "by the thread that it gets, as in t.Await") {
 				t.Errorf("%v", err)
 			}
 		})

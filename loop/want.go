@@ -33,7 +33,8 @@ func (t *Thread) limit(at int64) {
 	if at == never {
 		return
 	}
-	if set := t.timer.At(); !t.timer.Pending() || set > at || at-set > early && set-t.loop.now < early {
+	if set := t.timer.At(); !t.timer.Pending() || set > at ||
+		at-set > early && set-t.loop.now < early {
 		t.loop.wheel.Add(&t.timer, at)
 	}
 }
@@ -137,8 +138,10 @@ func (t *Thread) wait(v coro.Value, until int64) error {
 // loop would stand still for ever.
 func (t *Thread) mustRun() {
 	if t.loop.current != t {
-		panic("loop: a wait by a thread that is not running: a function of Go waits by the thread that it gets, as in " +
-			"t.Await or loop.Await(t, ...), and not by the request or the thread that has started it")
+		panic(
+			"loop: a wait by a thread that is not running: a function of Go waits by the thread that it " +
+				"gets, as in " +
+				"t.Await or loop.Await(t, ...), and not by the request or the thread that has started it")
 	}
 }
 

@@ -7,7 +7,8 @@
 //		if a := s.Get("/?name=Ann"); a.StatusCode != 200 || a.Text != "Hello, Ann\n" {
 //			t.Errorf("%s: %q", a.Status, a.Text)
 //		}
-//		if a := s.Do("POST", "/", `{"name": "Ann"}`, "Content-Type: application/json"); a.StatusCode != 405 {
+//		a := s.Do("POST", "/", `{"name": "Ann"}`, "Content-Type: application/json")
+//		if a.StatusCode != 405 {
 //			t.Errorf("%s: %q", a.Status, a.Text)
 //		}
 //	}
@@ -22,9 +23,9 @@
 // A test of a handler that waits for an hour does not wait for an hour: Server.Skip puts the loop's
 // clock forward, and with it all that waits for its time on the loop. These are Sleep, After, the
 // limits of all waits, the server's own timeouts, and what a connection may or must move in a time
-// (Config.MinRate, Response.SetMaxRate). Not affected are time.Now, timers of package time, contexts
-// with a deadline of their own, how many requests a client may send in a time (handlers/limit), and
-// what runs off the loop.
+// (Config.MinRate, Response.SetMaxRate). Not affected are time.Now, timers of package time,
+// contexts with a deadline of their own, how many requests a client may send in a time
+// (handlers/limit), and what runs off the loop.
 //
 // Parts that have no loop in them can be tested with testing/synctest, and so can clients, if the
 // server is started outside the bubble. A bubble's clock goes on when all its goroutines are

@@ -222,8 +222,8 @@ func TestSkip(t *testing.T) {
 	})
 }
 
-// TestSynctestBubble: a client in a bubble asks a server outside, and the bubble's clock stands still
-// meanwhile.
+// TestSynctestBubble: a client in a bubble asks a server outside, and the bubble's clock stands
+// still meanwhile.
 func TestSynctestBubble(t *testing.T) {
 	s := lwangotest.Start(t, func(req *lwango.Request, _ *lwango.Response) int {
 		if req.Sleep(10*time.Millisecond) != nil {
@@ -298,7 +298,8 @@ func TestFailures(t *testing.T) {
 		{"no field", func(s *lwangotest.Server) { s.Get("/", "Accept") }, `"Accept": not a header field`},
 		{"invalid field", func(s *lwangotest.Server) { s.Get("/", "A b: c") }, "invalid header field"},
 		{"no path", func(s *lwangotest.Server) { s.Get("nowhere:x") }, "invalid port"},
-		{"cut", func(s *lwangotest.Server) { s.Get("/cut") }, "the answer ends after 3 bytes of the body"},
+		{"cut", func(s *lwangotest.Server) { s.Get("/cut") },
+			"the answer ends after 3 bytes of the body"},
 		{"stopped", func(s *lwangotest.Server) { s.Stop(); s.Get("/") }, "connection refused"},
 		{"no answer", func(s *lwangotest.Server) {
 			c := s.Dial()

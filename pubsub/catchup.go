@@ -8,8 +8,8 @@ const (
 	longest  = 10 * time.Second       // for all of them: more may be published than they read
 	calm     = 10 * time.Second       // without anything late: the outage is over
 
-	// Time passes for a clock in steps of at most this, one for each Offer. If more time has passed since
-	// the last, then this process had no processor, and that is no subscriber's fault.
+	// Time passes for a clock in steps of at most this, one for each Offer. If more time has passed
+	// since the last, then this process had no processor, and that is no subscriber's fault.
 	step = 10 * time.Millisecond
 )
 
@@ -121,7 +121,8 @@ func (l *log) within(bytes int) (n int) {
 func (s *Subscription) share() int { return (int(s.limit) + 1) / 2 }
 
 // unread returns how many messages wait for s. If it cannot have all of them, those before a gap do
-// not count: it is not to blame for that, and is waited for behind it. The caller holds the log's lock.
+// not count: it is not to blame for that, and is waited for behind it. The caller holds the log's
+// lock.
 func (s *Subscription) unread(next uint64) int {
 	if s.policy == DropNewest {
 		return len(s.extra.own)

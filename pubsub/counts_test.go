@@ -17,7 +17,8 @@ import (
 // TestCounts: all topics count, and those with most subscribers are named.
 func TestCounts(t *testing.T) {
 	hub := new(pubsub.Hub)
-	if n, subs, bytes, largest := hub.Counts(3); n != 0 || subs != 0 || bytes != 0 || len(largest) != 0 {
+	if n, subs, bytes, largest := hub.Counts(3); n != 0 || subs != 0 || bytes != 0 ||
+		len(largest) != 0 {
 		t.Errorf("%d, %d, %d, %v", n, subs, bytes, largest)
 	}
 	loops.Run(t, func(th *loop.Thread) {

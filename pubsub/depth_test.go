@@ -10,8 +10,8 @@ import (
 	"github.com/lwango/lwango/pubsub"
 )
 
-// An engine is told how much history is wanted. Who asks for more than the engine has brought learns
-// that some is missing.
+// An engine is told how much history is wanted. Who asks for more than the engine has brought
+// learns that some is missing.
 func TestHistoryDepth(t *testing.T) {
 	t.Parallel()
 	for _, row := range []struct {

@@ -13,20 +13,21 @@
 //
 // A topic is a log of its last messages, and a subscriber is a position in that log. So publishing
 // costs as much for ten thousand subscribers as for one: an append, and at most one Post to each of
-// their loops, which wakes those of its threads that wait. A slow or silent subscriber costs nothing,
-// neither publishers nor other subscribers. That holds for what an Engine brings from other processes,
-// too: it is appended in the same way. Only what comes all at once after an outage waits, for half a
-// second, for a subscriber that does not read, and for ten seconds for one that is slow. If the log
-// has forgotten messages that a subscriber has not read, its Policy says what happens. An idle
-// subscription is a record of 64 bytes, and another 64 if it has asked for more than to read, or is
-// closed with its thread.
+// their loops, which wakes those of its threads that wait. A slow or silent subscriber costs
+// nothing, neither publishers nor other subscribers. That holds for what an Engine brings from
+// other processes, too: it is appended in the same way. Only what comes all at once after an outage
+// waits, for half a second, for a subscriber that does not read, and for ten seconds for one that
+// is slow. If the log has forgotten messages that a subscriber has not read, its Policy says what
+// happens. An idle subscription is a record of 64 bytes, and another 64 if it has asked for more
+// than to read, or is closed with its thread.
 //
 // The memory of topics is bounded, for each and for the hub. A publisher never waits and is never
 // refused: if there is no room, the topics that hold most forget messages, and a subscriber that
 // had not read them has fallen behind.
 //
 // A Pattern stands for all topics whose names match it, such as "room.*", and Options.Group makes
-// subscribers members of a queue group, of whom one gets each message. Both have a log of their own.
+// subscribers members of a queue group, of whom one gets each message. Both have a log of their
+// own.
 //
 //	doc.go           the package comment
 //	hub.go           Hub: the topics, and which of them are remembered without subscribers

@@ -103,7 +103,8 @@ func Hold(h *Hub, topic string) (release func()) {
 	return l.mu.Unlock
 }
 
-// Selections returns how many selections have subscribers, and whether patterns are left in the tree.
+// Selections returns how many selections have subscribers, and whether patterns are left in the
+// tree.
 func Selections(h *Hub) (n int, patterns bool) {
 	ss := &h.selections
 	ss.mu.RLock()

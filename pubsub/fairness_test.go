@@ -173,8 +173,8 @@ func BenchmarkQuietRoom(b *testing.B) {
 	ls.Stop(0)
 }
 
-// While thousands get a message, and a few others get many, the loop takes all events that are there,
-// as if it had nothing else to do.
+// While thousands get a message, and a few others get many, the loop takes all events that are
+// there, as if it had nothing else to do.
 func TestEventsBesideHotRoom(t *testing.T) {
 	const hot, quiet, events = 2000, 5, 64
 	handoffs(t, 1, func(t *testing.T, ls *loops.Loops) {

@@ -21,8 +21,8 @@ type Feed struct {
 	late   time.Time
 }
 
-// Depth returns how many messages of history the subscriber that has had the topic followed wants, or
-// a later one may.
+// Depth returns how many messages of history the subscriber that has had the topic followed wants,
+// or a later one may.
 func (f *Feed) Depth() int { return f.depth }
 
 func (f *Feed) join(s *Subscription) {
@@ -153,23 +153,23 @@ func Lost(n int) *Message {
 	return &Message{lost: int32(min(max(n, 1), math.MaxInt32))}
 }
 
-// Offer is Deliver for what was published during an outage, which comes faster than subscribers read.
-// It gives as many of the messages as there is room for, in order, and returns the others. It does
-// not wait. The engine keeps them, and offers them again after about a millisecond, and before it
-// gives any later ones of the topic.
+// Offer is Deliver for what was published during an outage, which comes faster than subscribers
+// read. It gives as many of the messages as there is room for, in order, and returns the others. It
+// does not wait. The engine keeps them, and offers them again after about a millisecond, and before
+// it gives any later ones of the topic.
 //
 // There is room while no queue is more than half full: the other half is for what is published in
 // this process meanwhile. Offer waits for each subscriber until its clock runs out, half a second
-// after it first had no room. Each message that it reads puts that off by 10 ms, and half a queue by
-// at least 125 ms: to half a second from then at most. In all Offer waits for no more than ten
-// seconds. Between two calls of Offer no more than 10 ms pass on these clocks, and none on that of a
-// subscriber whose loop has not told it yet: a busy processor is not its fault. So an engine has to
-// offer again and again also while its broker is away.
+// after it first had no room. Each message that it reads puts that off by 10 ms, and half a queue
+// by at least 125 ms: to half a second from then at most. In all Offer waits for no more than ten
+// seconds. Between two calls of Offer no more than 10 ms pass on these clocks, and none on that of
+// a subscriber whose loop has not told it yet: a busy processor is not its fault. So an engine has
+// to offer again and again also while its broker is away.
 //
 // One outage's messages wait for a subscriber that reads a hundred of them a second, and one that
-// does not read holds up the others once. The outage is over, and each has its time again, when Offer
-// was given nothing for ten seconds: a publisher that is always late must not make the others wait
-// again and again, whatever Deliver is given meanwhile.
+// does not read holds up the others once. The outage is over, and each has its time again, when
+// Offer was given nothing for ten seconds: a publisher that is always late must not make the others
+// wait again and again, whatever Deliver is given meanwhile.
 //
 // A queue group loses nothing: what its members do not take may be for another process, so Offer
 // holds it back for as long as its queue is half full.

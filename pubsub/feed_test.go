@@ -122,8 +122,8 @@ func TestOffer(t *testing.T) {
 	})
 }
 
-// What other processes publish is appended at once: a subscriber that does not read costs the others
-// nothing, whatever its policy, and misses what it says.
+// What other processes publish is appended at once: a subscriber that does not read costs the
+// others nothing, whatever its policy, and misses what it says.
 func TestDeliver(t *testing.T) {
 	var hub pubsub.Hub
 	e := new(script)
@@ -215,8 +215,8 @@ func TestOfferWaitsOnce(t *testing.T) {
 	})
 }
 
-// A subscriber is not to blame for a loop that does not get to it, nor for an engine that does not get
-// to Offer.
+// A subscriber is not to blame for a loop that does not get to it, nor for an engine that does not
+// get to Offer.
 func TestOfferBehindBusyLoop(t *testing.T) {
 	t.Parallel()
 	const messages = 100
@@ -262,8 +262,8 @@ func TestOfferBehindBusyLoop(t *testing.T) {
 	})
 }
 
-// Offer does not go at the pace of a subscriber that takes 40 ms for each message: reading puts off the
-// time when it is passed, but not for ever. Time passes by calls of Offer, 10 ms for each.
+// Offer does not go at the pace of a subscriber that takes 40 ms for each message: reading puts off
+// the time when it is passed, but not for ever. Time passes by calls of Offer, 10 ms for each.
 func TestOfferPassesTheSlow(t *testing.T) {
 	t.Parallel()
 	const messages = 250

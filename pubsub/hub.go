@@ -174,8 +174,8 @@ func (h *Hub) Topic(name string) *Topic {
 	return h.topic(internal(name))
 }
 
-// topic returns a topic by the name that the hub knows. There is one record for all who ask while the
-// topic exists.
+// topic returns a topic by the name that the hub knows. There is one record for all who ask while
+// the topic exists.
 func (h *Hub) topic(name string) *Topic {
 	h.init()
 	if l := h.find(name); l != nil {
@@ -211,8 +211,8 @@ func title(name string) (title string, ofServer bool) {
 	return name, true
 }
 
-// OfServer returns a topic in which servers talk to each other. It is the server's: Topic leads to it
-// by no name, so that clients that may name topics cannot reach it.
+// OfServer returns a topic in which servers talk to each other. It is the server's: Topic leads to
+// it by no name, so that clients that may name topics cannot reach it.
 func (h *Hub) OfServer(name string) *Topic { return h.topic(reserved + name) }
 
 // find returns the log of a topic, or nil if there is none.

@@ -281,9 +281,9 @@ func (l *log) join(s *Subscription, on *loop.Loop) {
 	s.passed = uint32(s.at) - 1 // not yet
 }
 
-// pass notes that all subscriptions of a group have passed the messages before a number. What Shared
-// has made of those that all have passed is dropped: nobody else is going to ask for it, unless
-// history is asked for.
+// pass notes that all subscriptions of a group have passed the messages before a number. What
+// Shared has made of those that all have passed is dropped: nobody else is going to ask for it,
+// unless history is asked for.
 func (l *log) pass(g *group, number uint64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -64,8 +64,8 @@ type form struct {
 //	var frame = pubsub.Shared(func(data []byte) *websocket.PreparedMessage { ... })
 //
 // The result lives until all subscribers to the topic wait for a later message; and as long as the
-// message, if a Pattern or a queue group has it, too, or history of the topic was asked for. make must
-// not wait, because other loops wait for it.
+// message, if a Pattern or a queue group has it, too, or history of the topic was asked for. make
+// must not wait, because other loops wait for it.
 func Shared[T any](make func(data []byte) T) func(m *Message) T {
 	of := new(byte)
 	find := func(m *Message) (value T, ok bool) {

@@ -35,7 +35,8 @@ func TestMissedWhilePending(t *testing.T) {
 					switch lagged := sub.Err() == pubsub.ErrLagged; {
 					case policy == pubsub.Disconnect && (n > 0 || !lagged):
 						err = fmt.Errorf("%d messages, %v", n, sub.Err())
-					case policy != pubsub.Disconnect && (n+sub.Dropped() != published || n == 0 || sub.Err() != nil):
+					case policy != pubsub.Disconnect &&
+						(n+sub.Dropped() != published || n == 0 || sub.Err() != nil):
 						err = fmt.Errorf("%d messages, %d dropped, of %d, %v", n, sub.Dropped(), published, sub.Err())
 					}
 					done <- err

@@ -9,10 +9,11 @@ import (
 	"github.com/lwango/lwango/loop"
 )
 
-// Presence is who is in a place of this process, such as a room, and tells them who comes and goes. Who
-// is in a place of that name in another process is not among them, whether topics have a broker or not. All who come or go within a moment share a change, and the moment grows with
-// the number of those who are told. So a place that fills with thousands costs each of them a few
-// messages a second. A newcomer gets a list once, and changes from then on.
+// Presence is who is in a place of this process, such as a room, and tells them who comes and goes.
+// Who is in a place of that name in another process is not among them, whether topics have a broker
+// or not. All who come or go within a moment share a change, and the moment grows with the number
+// of those who are told. So a place that fills with thousands costs each of them a few messages a
+// second. A newcomer gets a list once, and changes from then on.
 //
 //	topic := hub.Topic("room 7 people")
 //	r.presence = &pubsub.Presence{Topic: topic, Tell: func(c pubsub.Change) {
@@ -23,8 +24,8 @@ import (
 //	r.presence.Join("Ann")
 //	defer r.presence.Leave("Ann")
 //
-// Any goroutine may call its methods, except Follow. It must not be copied. Once everybody has left,
-// nothing is left to be stopped.
+// Any goroutine may call its methods, except Follow. It must not be copied. Once everybody has
+// left, nothing is left to be stopped.
 type Presence struct {
 	// Topic is what Follow subscribes to. Set it, and Tell, before the first use.
 	Topic *Topic
@@ -49,8 +50,8 @@ type Change struct {
 	Count        int
 }
 
-// Roster is all who are there, as of one change. All who ask between two changes get the same one, so
-// that it can be encoded once for them.
+// Roster is all who are there, as of one change. All who ask between two changes get the same one,
+// so that it can be encoded once for them.
 type Roster struct {
 	Names []string // sorted; they must not be changed
 }
@@ -110,8 +111,8 @@ func (p *Presence) Leave(name string) {
 	}
 }
 
-// Close tells the last change at once, and none later. It is for a place that ends and whose topic may
-// get another Presence then: its followers hear nothing of this one.
+// Close tells the last change at once, and none later. It is for a place that ends and whose topic
+// may get another Presence then: its followers hear nothing of this one.
 func (p *Presence) Close() {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -100,8 +100,8 @@ func TestRosterPages(t *testing.T) {
 }
 
 // 2,000 come as fast as they can, from several goroutines, and some go. Those who are there get few
-// messages, with each name once; whoever asks for the list has the same as whoever was there all the
-// time; and all of that takes little time.
+// messages, with each name once; whoever asks for the list has the same as whoever was there all
+// the time; and all of that takes little time.
 func TestPresenceOfThousands(t *testing.T) {
 	t.Parallel()
 	const many, sources = 2000, 4

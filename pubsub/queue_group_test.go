@@ -245,8 +245,8 @@ func TestQueueGroupComesAndGoes(t *testing.T) {
 	})
 }
 
-// A member that is at work, and still watched, as a connection without a coroutine is, is not told of
-// what others can take.
+// A member that is at work, and still watched, as a connection without a coroutine is, is not told
+// of what others can take.
 func TestQueueGroupMemberAtWork(t *testing.T) {
 	handoffs(t, 1, func(t *testing.T, ls *loops.Loops) {
 		var hub pubsub.Hub

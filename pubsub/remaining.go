@@ -1,10 +1,11 @@
 package pubsub
 
-// Remaining is Next for a subscriber that is about to end, because its loop stops (loop.Loop.Stopping). It
-// returns what had been published when a subscriber of the loop to the same topic, or pattern, first
-// called Remaining: what others publish at their ends is not for those that end after them, though
-// it may make the topic forget what was. A subscriber with Disconnect that has missed something gets
-// nothing, and no ErrLagged. In a queue group Remaining is Next.
+// Remaining is Next for a subscriber that is about to end, because its loop stops
+// (loop.Loop.Stopping). It returns what had been published when a subscriber of the loop to the
+// same topic, or pattern, first called Remaining: what others publish at their ends is not for
+// those that end after them, though it may make the topic forget what was. A subscriber with
+// Disconnect that has missed something gets nothing, and no ErrLagged. In a queue group Remaining
+// is Next.
 func (s *Subscription) Remaining() *Message {
 	g := s.group
 	if g == nil || g.log.shared() {

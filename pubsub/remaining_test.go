@@ -19,8 +19,8 @@ func remaining(s *pubsub.Subscription) string {
 	return b.String()
 }
 
-// What is published after a subscriber has first asked for what remains is for no subscriber of its loop
-// that asks so, whatever its policy.
+// What is published after a subscriber has first asked for what remains is for no subscriber of its
+// loop that asks so, whatever its policy.
 func TestRemaining(t *testing.T) {
 	t.Parallel()
 	for _, row := range []struct {

@@ -123,7 +123,8 @@ func TestQueueGroupHoldsBack(t *testing.T) {
 			all = append(all, to("jobs", fmt.Sprint(i)))
 		}
 		rest := f.Offer(all)
-		for start := time.Now(); time.Since(start) < 300*time.Millisecond; _ = th.Sleep(time.Millisecond) {
+		for start := time.Now(); time.Since(start) < 300*time.Millisecond; _ = th.Sleep(
+			time.Millisecond) {
 			rest = f.Offer(rest)
 		}
 		if len(rest) != 16 {

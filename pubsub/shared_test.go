@@ -9,8 +9,8 @@ import (
 	"github.com/lwango/lwango/pubsub"
 )
 
-// What was made of a message is dropped when all subscribers wait for a later one, and not before; it
-// is kept where others may ask for it.
+// What was made of a message is dropped when all subscribers wait for a later one, and not before;
+// it is kept where others may ask for it.
 func TestSharedIsDropped(t *testing.T) {
 	for _, row := range []struct {
 		name string

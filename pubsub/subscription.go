@@ -9,8 +9,8 @@ import (
 	"github.com/lwango/lwango/loop"
 )
 
-// ErrLagged is the error of a subscription with the policy Disconnect that has fallen behind, or has
-// missed messages that were lost on their way from another process.
+// ErrLagged is the error of a subscription with the policy Disconnect that has fallen behind, or
+// has missed messages that were lost on their way from another process.
 var ErrLagged = errors.New("subscriber is too far behind")
 
 // Policy says what a subscriber misses if it is behind by more than its queue.
@@ -251,9 +251,9 @@ func (s *Subscription) History() bool {
 
 // Forgotten returns how many of the messages that Options.History has asked for the topic had, and
 // has forgotten, because it remembers no more or for want of room. If Options.After is not
-// remembered, it is how many may have come after that. With an Engine there may be more, of which the
-// hub knows only that there are some. Of an old topic that the hub has forgotten altogether nothing is
-// known. It tells that once Next has returned a message, or Ready.
+// remembered, it is how many may have come after that. With an Engine there may be more, of which
+// the hub knows only that there are some. Of an old topic that the hub has forgotten altogether
+// nothing is known. It tells that once Next has returned a message, or Ready.
 func (s *Subscription) Forgotten() int {
 	if s.extra == nil || s.extra.past == nil {
 		return 0
@@ -279,8 +279,8 @@ func (s *Subscription) ready() bool {
 	return s.at != l.next.Load()
 }
 
-// missed returns how many messages, from s.at on, are lost: the log has forgotten them, or never had
-// them. The caller holds the log's lock.
+// missed returns how many messages, from s.at on, are lost: the log has forgotten them, or never
+// had them. The caller holds the log's lock.
 func (s *Subscription) missed() int {
 	l := s.group.log
 	next := l.next.Load()
@@ -359,8 +359,8 @@ func (s *Subscription) Receive(d time.Duration) (*Message, error) {
 	}
 }
 
-// Dropped returns how many messages the subscriber has missed so far, by its policy, or because they
-// were lost on their way from another process, as far as the Engine has found that; in a queue
+// Dropped returns how many messages the subscriber has missed so far, by its policy, or because
+// they were lost on their way from another process, as far as the Engine has found that; in a queue
 // group, how many were lost before those that it has received.
 func (s *Subscription) Dropped() (n int) {
 	g := s.group

@@ -96,9 +96,9 @@ func (h *Hub) Pattern(text string) *Pattern {
 }
 
 // Subscribe subscribes t to what is published to all matching topics from now on; Message.Topic
-// tells to which. For the rest see Topic.Subscribe. The messages of one topic arrive in their order.
-// There is no history: Options that ask for some are refused, as is a pattern with an empty word or
-// with a > that is not the last one.
+// tells to which. For the rest see Topic.Subscribe. The messages of one topic arrive in their
+// order. There is no history: Options that ask for some are refused, as is a pattern with an empty
+// word or with a > that is not the last one.
 //
 // The subscription has one queue for all of the topics.
 func (p *Pattern) Subscribe(t *loop.Thread, o Options) *Subscription {

@@ -140,7 +140,8 @@ func TestAllocations(t *testing.T) {
 	}
 }
 
-// An idle subscription is a small record; a smaller one if no thread's deferred calls have to know it.
+// An idle subscription is a small record; a smaller one if no thread's deferred calls have to know
+// it.
 func TestIdleSubscriptionIsSmall(t *testing.T) {
 	const many = 9999
 	for _, row := range []struct {

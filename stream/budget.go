@@ -44,8 +44,8 @@ func (s *Conn) spend(n int) error {
 }
 
 // Due reports that the connection has moved as much as it may: the next read lets the others have
-// their turn first. In a crowd that lasts, and the caller's buffer lies idle meanwhile; a caller that
-// has its buffers from the loop gives this one back and calls GiveWay before the next read.
+// their turn first. In a crowd that lasts, and the caller's buffer lies idle meanwhile; a caller
+// that has its buffers from the loop gives this one back and calls GiveWay before the next read.
 func (s *Conn) Due() bool { return s.spent >= crowdedBudget && int(s.spent) >= s.budget() }
 
 // GiveWay lets the loop's other threads have their turn, if that is Due. If the stream was closed

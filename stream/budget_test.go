@@ -45,9 +45,9 @@ func TestSpendInCrowd(t *testing.T) {
 	})
 }
 
-// TestDueBeforeRead: a thread that has moved its share lets others have their turn before its next read.
-// Behind the read, what was read would lie in memory meanwhile: a crowd of threads would have a buffer
-// each.
+// TestDueBeforeRead: a thread that has moved its share lets others have their turn before its next
+// read. Behind the read, what was read would lie in memory meanwhile: a crowd of threads would have
+// a buffer each.
 func TestDueBeforeRead(t *testing.T) {
 	onLoop(t, func(t *testing.T, l *loop.Loop) {
 		others, over := 0, false

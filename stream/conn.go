@@ -67,7 +67,8 @@ func (wouldBlock) Error() string   { return "call would block" }
 func (wouldBlock) Timeout() bool   { return false }
 func (wouldBlock) Temporary() bool { return true }
 
-var errNoThread = errors.New("no thread of the stream's loop is running; other goroutines need Detach")
+var errNoThread = errors.New(
+	"no thread of the stream's loop is running; other goroutines need Detach")
 
 // New makes a stream of fd, a connected non-blocking TCP or UNIX socket. It must be called on the
 // loop. On an error fd still belongs to the caller.
@@ -94,9 +95,9 @@ func open(l *loop.Loop, fd int) (*Conn, error) {
 }
 
 // Own makes s, the zero Conn, a stream of t's own socket. remote is what RemoteAddr returns: the
-// peer's address, the zero AddrPort for UNIX sockets; or that of the peer's client, if the peer is a
-// proxy and has said so. After Close, Detach or Release, t is a thread without a descriptor. s must
-// not be used after t has ended.
+// peer's address, the zero AddrPort for UNIX sockets; or that of the peer's client, if the peer is
+// a proxy and has said so. After Close, Detach or Release, t is a thread without a descriptor. s
+// must not be used after t has ended.
 func (s *Conn) Own(t *loop.Thread, remote netip.AddrPort) {
 	if invariants.Enabled && s.d != nil {
 		panic("stream: Own needs the zero Conn")
@@ -104,8 +105,8 @@ func (s *Conn) Own(t *loop.Thread, remote netip.AddrPort) {
 	s.d, s.loop, s.remote, s.unix = loop.Own(t), t.Loop(), remote, !remote.IsValid()
 }
 
-// FD returns the number of the stream's descriptor, -1 if it is closed or was handed on. It stays the
-// stream's.
+// FD returns the number of the stream's descriptor, -1 if it is closed or was handed on. It stays
+// the stream's.
 func (s *Conn) FD() int { return s.d.FD() }
 
 // SetNoWait decides what happens when a read finds nothing. With on, the read returns
@@ -218,8 +219,8 @@ func (s *Conn) receive(p []byte) (int, error) {
 }
 
 // mayRead comes before a read that does not wait. The error is ErrWouldBlock if there is nothing to
-// read. The loop's other threads have their turn here, if that is due, and not behind the read: then
-// what was read would wait in the caller's memory.
+// read. The loop's other threads have their turn here, if that is due, and not behind the read:
+// then what was read would wait in the caller's memory.
 func (s *Conn) mayRead() error {
 	switch {
 	case !s.unread():
@@ -266,8 +267,8 @@ func (s *Conn) Write(p []byte) (int, error) {
 }
 
 // Send writes a and then b, as Write does, with as few system calls as possible. more says that the
-// caller will write more data at once. With nothing to write it waits for what the stream owes. The error
-// has no net.OpError around it.
+// caller will write more data at once. With nothing to write it waits for what the stream owes. The
+// error has no net.OpError around it.
 func (s *Conn) Send(a, b []byte, more bool) (written int, err error) {
 	d := s.duplex
 	if d != nil && d.aside {

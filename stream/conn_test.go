@@ -393,7 +393,8 @@ func TestForeignGoroutines(t *testing.T) {
 	must.Do(t, l.Run())
 }
 
-// TestOwnTwice: Own keeps what a Conn has, so it takes none that was used. The invariants tag tells.
+// TestOwnTwice: Own keeps what a Conn has, so it takes none that was used. The invariants tag
+// tells.
 func TestOwnTwice(t *testing.T) {
 	onLoop(t, func(t *testing.T, l *loop.Loop) {
 		l.Go(func(th *loop.Thread) {

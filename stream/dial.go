@@ -43,8 +43,8 @@ func Dial(t *loop.Thread, timeout time.Duration, network, address string) (*Conn
 // starts; the first that connects wins (RFC 8305).
 //
 // The error is a *net.OpError. It holds the error of the first address that failed, a
-// *net.DNSError, loop.ErrDeadlineExceeded, loop.ErrClientGone or loop.ErrCanceled. However Dial ends,
-// it leaves no descriptor behind but the stream's.
+// *net.DNSError, loop.ErrDeadlineExceeded, loop.ErrClientGone or loop.ErrCanceled. However Dial
+// ends, it leaves no descriptor behind but the stream's.
 func (d *Dialer) Dial(t *loop.Thread, network, address string) (*Conn, error) {
 	l := t.Loop()
 	l.Check()

@@ -76,8 +76,8 @@ func (p *Pace) left() (time.Duration, error) {
 	return p.Idle - p.quiet, nil
 }
 
-// Limit is how long a peer may keep one direction waiting. A deadline takes the place of the pace. A
-// Conn has two. Code that shares a stream between several peers' messages, as HTTP/2 does, has
+// Limit is how long a peer may keep one direction waiting. A deadline takes the place of the pace.
+// A Conn has two. Code that shares a stream between several peers' messages, as HTTP/2 does, has
 // more; it is for one loop. The zero Limit is none.
 type Limit struct {
 	deadline instant
@@ -159,8 +159,8 @@ func (l *Limit) movedAside(n int) {
 	}
 }
 
-// Heard notes that the peer has given a sign of life at a time of lp's clock, though it has moved no
-// byte: its silence is no longer than since then.
+// Heard notes that the peer has given a sign of life at a time of lp's clock, though it has moved
+// no byte: its silence is no longer than since then.
 func (l *Limit) Heard(lp *loop.Loop, at time.Duration) {
 	if p := l.pace; p != nil {
 		if p.since.set() {
@@ -216,8 +216,8 @@ func (l *Limit) settle(lp *loop.Loop) {
 	}
 }
 
-// SetPace sets the pace that the peer must keep; nil: none. The caller may assign a new value to it at
-// any time, which begins its count anew.
+// SetPace sets the pace that the peer must keep; nil: none. The caller may assign a new value to it
+// at any time, which begins its count anew.
 func (l *Limit) SetPace(p *Pace) { l.pace = p }
 
 // SetDeadline sets the time by which the peer must be done; the zero time: none.

@@ -125,8 +125,8 @@ var made atomic.Int64
 var budget = openfiles.Process
 
 // MaxPipeDescriptors returns how many descriptors pipes may have together: a sixteenth of the
-// process's, so half of those that are kept at hand. A peer that stops reading makes a Pipe keep its two
-// for as long as it likes, and bytes can go through memory as well.
+// process's, so half of those that are kept at hand. A peer that stops reading makes a Pipe keep
+// its two for as long as it likes, and bytes can go through memory as well.
 func MaxPipeDescriptors() int { return budget.Limit() / 16 }
 
 // newPipe makes a pipe. Its size is 0 if there are no descriptors left for pipes. It is large

@@ -5,8 +5,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// ResetOnClose makes Close drop what the peer has not acknowledged, and tell it so. An orderly close
-// would keep that for minutes.
+// ResetOnClose makes Close drop what the peer has not acknowledged, and tell it so. An orderly
+// close would keep that for minutes.
 func (s *Conn) ResetOnClose() { sysio.ResetOnClose(s.d.FD()) }
 
 // Unsent returns how many bytes the kernel holds for the peer, and the loop: see PutOff.
@@ -15,8 +15,8 @@ func (s *Conn) Unsent() int { return s.d.Unsent() }
 // Sent returns how many bytes the kernel was given, in all.
 func (s *Conn) Sent() int64 { return s.sent }
 
-// Counted returns what Progress has of the stream itself, and not of the kernel. Another Conn of the
-// same socket begins at 0 with that.
+// Counted returns what Progress has of the stream itself, and not of the kernel. Another Conn of
+// the same socket begins at 0 with that.
 func (s *Conn) Counted() int64 {
 	if _, err := unix.GetsockoptTCPInfo(s.d.FD(), unix.IPPROTO_TCP, unix.TCP_INFO); err == nil {
 		return 0

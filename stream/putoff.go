@@ -2,11 +2,11 @@ package stream
 
 import "github.com/lwango/lwango/loop"
 
-// PutOff has p, the last that the thread writes before it waits, go out with what others send in this
-// turn of the loop, see loop.PutOff: it counts as sent, and nothing overtakes it. PutOff reports false,
-// and has done nothing, if p is too long for that or cannot go out now, or if the thread's wait begins with
-// another write. If the peer has no room then, the thread's wait for input ends early, as if there were
-// some: see Owed.
+// PutOff has p, the last that the thread writes before it waits, go out with what others send in
+// this turn of the loop, see loop.PutOff: it counts as sent, and nothing overtakes it. PutOff
+// reports false, and has done nothing, if p is too long for that or cannot go out now, or if the
+// thread's wait begins with another write. If the peer has no room then, the thread's wait for
+// input ends early, as if there were some: see Owed.
 func (s *Conn) PutOff(p []byte) bool {
 	if len(p) > loop.PutOffSize || s.out.limited() || s.beginWrite() != nil ||
 		s.duplex != nil && len(s.duplex.held) > 0 || loop.Holds(s.loop.Current()) ||
@@ -18,6 +18,6 @@ func (s *Conn) PutOff(p []byte) bool {
 	return true
 }
 
-// Owed returns how many bytes of what was put off the peer has had no room for. Until there is some,
-// writes find none either.
+// Owed returns how many bytes of what was put off the peer has had no room for. Until there is
+// some, writes find none either.
 func (s *Conn) Owed() int { return s.d.Owed() }

@@ -68,8 +68,8 @@ func Session(h func(t *loop.Thread, s *Conn) error) func(t *loop.Thread, s *Conn
 
 // ServeFD is Serve for a listening socket that is there, such as one of loop.Listen. The socket is
 // non-blocking. To stop accepting, the caller closes the returned Listener on the loop; the path of
-// a UNIX socket is the caller's. open, if not nil, counts the connections that are open. On an error
-// fd is still the caller's.
+// a UNIX socket is the caller's. open, if not nil, counts the connections that are open. On an
+// error fd is still the caller's.
 func ServeFD(l *loop.Loop, fd int, idle time.Duration, open *atomic.Int64,
 	handler func(t *loop.Thread, s *Conn) error) (*loop.Listener, error) {
 	srv := &Server{open: open}

@@ -49,7 +49,8 @@ func TLSServer(s *Conn, config *tls.Config) *TLSConn {
 
 // TLSClient is TLSServer for the client's side.
 func TLSClient(s *Conn, config *tls.Config) *TLSConn {
-	if config != nil && config.Renegotiation != tls.RenegotiateNever { // it would hold a lock over its waits
+	// it would hold a lock over its waits
+	if config != nil && config.Renegotiation != tls.RenegotiateNever {
 		config = config.Clone()
 		config.Renegotiation = tls.RenegotiateNever
 	}

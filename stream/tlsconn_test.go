@@ -95,7 +95,8 @@ func stall(t *testing.T, m mode, data []byte) *stalled {
 	must.Do(t, s.peer.SetDeadline(time.Now().Add(wait.Patience)))
 	must.Do(t, s.peer.(*net.TCPConn).SetReadBuffer(64<<10))
 	config := serverTLS().Clone()
-	config.KeyLogWriter, config.SessionTicketsDisabled = &s.secrets, true // no record before the test's
+	// no record before the test's
+	config.KeyLogWriter, config.SessionTicketsDisabled = &s.secrets, true
 	s.tls = tls.Server(s.peer, config)
 	must.Do(t, s.tls.Handshake())
 	s.Settle()

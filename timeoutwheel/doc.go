@@ -9,8 +9,8 @@
 //
 // That few timers expire decides the structure. A heap makes each Add and Cancel cost O(log n), for
 // an order that is seldom needed. A [Wheel] sorts a timer only as far as its distance requires, and
-// again when that distance has shrunk. Add and Cancel are O(1), nothing allocates, and the links are
-// inside the [Timer], a field of the record that it watches (a connection, a sleeping thread).
+// again when that distance has shrunk. Add and Cancel are O(1), nothing allocates, and the links
+// are inside the [Timer], a field of the record that it watches (a connection, a sleeping thread).
 //
 // Times are int64 milliseconds on a clock of the caller's choice, which should be monotonic. The
 // package never reads a clock: the loop says what time it is with [Wheel.Advance], and learns from

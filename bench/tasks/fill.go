@@ -6,8 +6,9 @@ import (
 	"time"
 )
 
-// A room that fills tells its members who is there: a newcomer gets the list once, and all get those
-// who have come since, as rarely as FillGap says. Each text is a letter and names with a comma between.
+// A room that fills tells its members who is there: a newcomer gets the list once, and all get
+// those who have come since, as rarely as FillGap says. Each text is a letter and names with a
+// comma between.
 const (
 	FillPath   = "/ws-fill" // ?room=R&name=N
 	FillList   = '='        // all who are there

@@ -46,8 +46,9 @@ func TestPackage(t *testing.T) {
 	must.Do(t, os.WriteFile(filepath.Join(dir, "var/lib/dpkg/status"), nil, 0o644))
 	dpkg := func(args ...string) {
 		t.Helper()
-		run(t, exec.Command("dpkg", append([]string{"--root=" + dir, "--force-script-chrootless", "--force-depends",
-			"--force-confold"}, args...)...))
+		run(t, exec.Command("dpkg",
+			append([]string{"--root=" + dir, "--force-script-chrootless", "--force-depends",
+				"--force-confold"}, args...)...))
 	}
 	there := func(path string) bool {
 		_, err := os.Lstat(filepath.Join(dir, path))
@@ -56,16 +57,20 @@ func TestPackage(t *testing.T) {
 
 	dpkg("-i", one)
 	for _, path := range []string{
-		"usr/lib/systemd/system/lwango.service", "usr/lib/systemd/system/lwango.socket", "usr/share/man/man1/lwango.1.gz",
-		"usr/share/man/man5/lwango.conf.5.gz", "usr/share/bash-completion/completions/lwango", "etc/logrotate.d/lwango",
+		"usr/lib/systemd/system/lwango.service", "usr/lib/systemd/system/lwango.socket",
+		"usr/share/man/man1/lwango.1.gz",
+		"usr/share/man/man5/lwango.conf.5.gz", "usr/share/bash-completion/completions/lwango",
+		"etc/logrotate.d/lwango",
 	} {
 		if !there(path) {
 			t.Errorf("%s is not there", path)
 		}
 	}
 	conf := filepath.Join(dir, "etc/lwango/lwango.conf")
-	must.Do(t, os.WriteFile(filepath.Join(dir, "var/www/html/index.html"), []byte("from the package"), 0o644))
-	must.Do(t, os.MkdirAll(filepath.Join(dir, "run/lwango"), 0o755)) // as RuntimeDirectory= of the unit
+	must.Do(t,
+		os.WriteFile(filepath.Join(dir, "var/www/html/index.html"), []byte("from the package"), 0o644))
+	// as RuntimeDirectory= of the unit
+	must.Do(t, os.MkdirAll(filepath.Join(dir, "run/lwango"), 0o755))
 	as := user(t, dir)
 	must.Do(t, os.Chown(filepath.Join(dir, "run/lwango"), int(as.Uid), int(as.Gid)))
 	visit(t, dir, "v1.0.0")
@@ -84,7 +89,8 @@ func TestPackage(t *testing.T) {
 	visit(t, dir, "v1.0.1")
 
 	dpkg("-r", "lwango")
-	if there("usr/bin/lwango") || !there("etc/lwango/lwango.conf") || !there("var/log/lwango/access.log") {
+	if there("usr/bin/lwango") || !there("etc/lwango/lwango.conf") ||
+		!there("var/log/lwango/access.log") {
 		t.Error("after removal, the program is there, or configuration and log are not")
 	}
 	dpkg("-P", "lwango")
@@ -140,7 +146,8 @@ func build(t *testing.T, dir, version string) string {
 func copied(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
-	cmd := exec.Command("sh", "-c", `git ls-files -z -co --exclude-standard | xargs -0 cp --parents -t "$0"`, dir)
+	cmd := exec.Command("sh", "-c",
+		`git ls-files -z -co --exclude-standard | xargs -0 cp --parents -t "$0"`, dir)
 	cmd.Dir = root
 	run(t, cmd)
 	return dir
@@ -168,7 +175,8 @@ func user(t *testing.T, dir string) *syscall.Credential {
 	return &syscall.Credential{Uid: number(m[1]), Gid: number(m[2])}
 }
 
-// visit starts the server of the package by its configuration, at another address, and asks for a page.
+// visit starts the server of the package by its configuration, at another address, and asks for a
+// page.
 func visit(t *testing.T, dir, version string) {
 	t.Helper()
 	out, err := inside(t, dir, "-v").CombinedOutput()

@@ -112,7 +112,8 @@ func TestUnderSystemd(t *testing.T) {
 	serves("one")
 	m.Run("systemctl stop lwango")
 	if result := property("Result") + " " + property("ActiveState"); result != "success inactive" {
-		t.Errorf("stopped: %s\n%s", result, m.Run("systemctl status -l lwango; journalctl -o short-precise -u lwango | tail -50; true"))
+		t.Errorf("stopped: %s\n%s", result,
+			m.Run("systemctl status -l lwango; journalctl -o short-precise -u lwango | tail -50; true"))
 	}
 	install("1.0.0")
 	if state := property("ActiveState"); state != "inactive" {

@@ -20,8 +20,8 @@ const (
 	maxAnswerLen = 4 << 10
 )
 
-// cache has answers of a route that lets a request pass. It has digests of what they are for, with a
-// random key, and no credentials.
+// cache has answers of a route that lets a request pass. It has digests of what they are for, with
+// a random key, and no credentials.
 type cache struct {
 	time   time.Duration
 	byHost bool // an answer is for all targets of a host

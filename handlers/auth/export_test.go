@@ -89,8 +89,8 @@ func ForgetSuspects() {
 	gates.wrong = suspects{}
 }
 
-// Suspects tells whether a client network that has guessed is known d later, in a table that another one
-// has asked since if between is set.
+// Suspects tells whether a client network that has guessed is known d later, in a table that
+// another one has asked since if between is set.
 func Suspects(d, between time.Duration) bool {
 	var s suspects
 	now := time.Now()

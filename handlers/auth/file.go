@@ -37,8 +37,8 @@ var (
 	checkInterval = time.Second
 	checkTimeout  = 5 * time.Second
 
-	// meant is the age from which a file without users is meant to be so. Programs that write a file in
-	// its place, such as Apache's htpasswd, empty it first.
+	// meant is the age from which a file without users is meant to be so. Programs that write a file
+	// in its place, such as Apache's htpasswd, empty it first.
 	meant = 2 * time.Second
 )
 
@@ -128,7 +128,8 @@ func (f *file) refresh() {
 		}
 		return
 	}
-	if len(t.all) == 0 && len(f.table.Load().all) > 0 && time.Since(time.Unix(f.seen.changed.Unix())) < meant {
+	if len(t.all) == 0 && len(f.table.Load().all) > 0 &&
+		time.Since(time.Unix(f.seen.changed.Unix())) < meant {
 		f.seen.settled = false
 		return
 	}

@@ -13,10 +13,10 @@ import (
 )
 
 // gate is where credentials wait to be verified. A hash is made to take long, so clients that guess
-// could keep all processors busy. The gate lets few computations run at a time, and the clients take
-// turns. Those whose guesses were wrong a short time ago wait behind all others, so a user who logs
-// in for the first time waits for few of them. Equal credentials that come at the same time, as a
-// browser sends them, are verified once.
+// could keep all processors busy. The gate lets few computations run at a time, and the clients
+// take turns. Those whose guesses were wrong a short time ago wait behind all others, so a user who
+// logs in for the first time waits for few of them. Equal credentials that come at the same time,
+// as a browser sends them, are verified once.
 //
 // It has goroutines of its own, not workers of a loop. A result is for requests on all loops, so it
 // does not depend on the one that has asked first; and clients that guess take no worker away from
@@ -47,15 +47,15 @@ func newGate() *gate {
 	}
 }
 
-// Waiting returns how many passwords are being verified in this process, and how many wait for that.
-// Any goroutine may call it.
+// Waiting returns how many passwords are being verified in this process, and how many wait for
+// that. Any goroutine may call it.
 func Waiting() (running, waiting int) { return gates.slots.Stats() }
 
 // verify finds out whether h is the hash of the password. digest is that of the credentials. t is
 // the request's thread; the error is that of its wait. The verification has to begin within limit.
-// A client that leaves before that does not wait any more, though it may have ended no more than its
-// sending half: those two look the same. If nobody waits for a verification that has not begun, it
-// never runs.
+// A client that leaves before that does not wait any more, though it may have ended no more than
+// its sending half: those two look the same. If nobody waits for a verification that has not begun,
+// it never runs.
 func (g *gate) verify(t *loop.Thread, client netip.Addr, digest [sha256.Size]byte, h hash,
 	password []byte, limit time.Duration,
 ) (right bool, err error) {
@@ -106,7 +106,8 @@ func (g *gate) leave(digest [sha256.Size]byte, f *flight) {
 	}
 }
 
-// suspects are client networks whose guesses were wrong: for a minute at least, and for two at most.
+// suspects are client networks whose guesses were wrong: for a minute at least, and for two at
+// most.
 type suspects struct {
 	recent, before map[netip.Addr]struct{}
 	began          time.Time // of recent

@@ -68,8 +68,8 @@ func TestParallel(t *testing.T) {
 	all.Wait()
 }
 
-// TestGuessesWait: a guess waits for its turn, no longer than maxWait, and leaves the queue with its
-// client; credentials that were right before pass.
+// TestGuessesWait: a guess waits for its turn, no longer than maxWait, and leaves the queue with
+// its client; credentials that were right before pass.
 func TestGuessesWait(t *testing.T) {
 	s := start(t, modes.Direct, hashed(t, "ann", "x"))
 	if got := s.try("ann:x"); got != "user ann Basic" {
@@ -152,8 +152,8 @@ func TestOldProofs(t *testing.T) {
 	}
 }
 
-// TestFirstLoginBesideGuesses: twenty addresses that guess, whose first guesses have been wrong, let
-// a user in before them who logs in for the first time.
+// TestFirstLoginBesideGuesses: twenty addresses that guess, whose first guesses have been wrong,
+// let a user in before them who logs in for the first time.
 func TestFirstLoginBesideGuesses(t *testing.T) {
 	auth.ForgetSuspects()
 	cost := 9 // some 30 ms
@@ -192,7 +192,8 @@ func TestFirstLoginBesideGuesses(t *testing.T) {
 			t.Errorf("a site that has guessed %d s ago is remembered: %v", i*10, got)
 		}
 	}
-	if !auth.Suspects(70*time.Second, 65*time.Second) || auth.Suspects(130*time.Second, 65*time.Second) {
+	if !auth.Suspects(70*time.Second, 65*time.Second) ||
+		auth.Suspects(130*time.Second, 65*time.Second) {
 		t.Error("beside others, a site is to be remembered for a minute at least, and for two at most")
 	}
 }

@@ -101,7 +101,8 @@ func TestHtpasswd(t *testing.T) {
 	}
 }
 
-// TestUnknownNamesCostTheSame: names that do not exist have the costs of those that do, all of them.
+// TestUnknownNamesCostTheSame: names that do not exist have the costs of those that do, all of
+// them.
 func TestUnknownNamesCostTheSame(t *testing.T) {
 	file := []byte("ann:" + sha + "\nbob:" + apr1)
 	seen := map[string]bool{}
@@ -147,7 +148,8 @@ func FuzzCredentials(f *testing.F) {
 	f.Fuzz(func(t *testing.T, field string) {
 		name, password, ok := auth.Credentials(field)
 		std := http.Request{Header: http.Header{"Authorization": {field}}}
-		if scheme, rest, spaced := strings.Cut(field, " "); spaced { // several spaces: RFC 9110 section 11.4
+		// several spaces: RFC 9110 section 11.4
+		if scheme, rest, spaced := strings.Cut(field, " "); spaced {
 			std.Header.Set("Authorization", scheme+" "+strings.TrimLeft(rest, " "))
 		}
 		wantName, wantPassword, want := std.BasicAuth()

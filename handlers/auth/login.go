@@ -16,8 +16,8 @@ type login struct {
 	captures []string // of the template: the address that was asked for, then fields of the answer
 }
 
-// urlCapture is the placeholder for the address that the client has asked for; answerCapture begins those
-// for fields of the answer that does not let it pass.
+// urlCapture is the placeholder for the address that the client has asked for; answerCapture begins
+// those for fields of the answer that does not let it pass.
 const (
 	urlCapture    = "url"
 	answerCapture = "answer."

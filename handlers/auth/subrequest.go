@@ -39,8 +39,8 @@ type field struct {
 	value template.Text
 }
 
-// Fields that tell the route of the client's request: those of nginx's manual and Authelia, and those
-// that Traefik and Caddy send.
+// Fields that tell the route of the client's request: those of nginx's manual and Authelia, and
+// those that Traefik and Caddy send.
 const (
 	originalMethod  = "X-Original-Method"
 	originalURI     = "X-Original-URI"
@@ -62,7 +62,8 @@ func (s *Settings) withoutRequest() error {
 	}{
 		{"copy_headers", s.CopyHeaders != nil}, {"request_headers", s.RequestHeaders != nil},
 		{"answer_headers", s.AnswerHeaders != nil}, {"user_header", s.UserHeader != ""},
-		{"whole_answer", s.WholeAnswer}, {"login", s.Login != ""}, {"cache", s.Cache != 0}, {"cache_by", s.CacheBy != ""},
+		{"whole_answer", s.WholeAnswer}, {"login", s.Login != ""}, {"cache", s.Cache != 0},
+		{"cache_by", s.CacheBy != ""},
 	} {
 		if key.set {
 			return handlers.BadKey(key.name, "is for the answer to request, which is missing")
@@ -108,8 +109,8 @@ func newSubrequest(s Settings, env handlers.Env) (*subrequest, error) {
 	if a.user != "" {
 		a.reserved = append(a.reserved, a.user)
 	}
-	a.replaced = append(slices.Clone(a.reserved), originalMethod, originalURI, originalURL, originalHost,
-		forwardedMethod, forwardedURI)
+	a.replaced = append(slices.Clone(a.reserved), originalMethod, originalURI, originalURL,
+		originalHost, forwardedMethod, forwardedURI)
 	for i := range a.fields {
 		a.replaced = append(a.replaced, a.fields[i].name)
 	}
@@ -256,7 +257,8 @@ func (a *subrequest) check(req *conn.Request, resp *conn.Response) (status int) 
 }
 
 // send sends the subrequest.
-func (a *subrequest) send(req *conn.Request) (status int, header conn.Header, body []byte, err error) {
+func (a *subrequest) send(
+	req *conn.Request) (status int, header conn.Header, body []byte, err error) {
 	method, uri, host := req.Method(), judged(req.Layer().OriginalTargetView()), req.Host()
 	url := urlOf(req, uri)
 	fields := make([]conn.Field, 0, len(a.replaced))
@@ -325,9 +327,9 @@ func (a *subrequest) userOf(header *conn.Header) string {
 	return strings.Clone(name)
 }
 
-// pass gives a request that may pass what the route has said of it, in place of what the client says
-// in fields of the same names, and the client the fields of answer_headers. The module that answers
-// may clear what is in the header now, so a hook adds them.
+// pass gives a request that may pass what the route has said of it, in place of what the client
+// says in fields of the same names, and the client the fields of answer_headers. The module that
+// answers may clear what is in the header now, so a hook adds them.
 func (a *subrequest) pass(req *conn.Request, resp *conn.Response, said *answer) {
 	req.Layer().ReplaceHeaders(a.reserved, said.copied)
 	if said.user != "" {
@@ -357,8 +359,8 @@ func (a *subrequest) relay(resp *conn.Response, status int, header *conn.Header,
 	return status
 }
 
-// connectionNamesReserved reports whether the field Connection names one that the route alone gives a
-// request. A module that passes the request on would remove that field, so a client could take
+// connectionNamesReserved reports whether the field Connection names one that the route alone gives
+// a request. A module that passes the request on would remove that field, so a client could take
 // back what the route says of it (RFC 9110 section 7.6.1). For fastcgi "Remote_User" names it, too.
 func (a *subrequest) connectionNamesReserved(req *conn.Request) (found bool) {
 	list, next := req.Layer().HeaderViewFrom("Connection", 0)

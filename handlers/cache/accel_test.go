@@ -23,8 +23,8 @@ import (
 	"github.com/lwango/lwango/internal/test/must"
 )
 
-// TestAccelExpires: what an application says in X-Accel-Expires counts, also behind proxy and fastcgi,
-// and no client gets the field, whether the answer is kept, passed on, or validated.
+// TestAccelExpires: what an application says in X-Accel-Expires counts, also behind proxy and
+// fastcgi, and no client gets the field, whether the answer is kept, passed on, or validated.
 func TestAccelExpires(t *testing.T) {
 	var n atomic.Int32
 	app := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -22,7 +22,8 @@ import (
 // ping sends b.N requests of one connection, one after the other.
 func ping(b *testing.B, s *server.Server, target string) {
 	c := s.Dial()
-	raw := []byte("GET " + target + " HTTP/1.1\r\nHost: test.example\r\nUser-Agent: bench\r\nAccept: */*\r\n\r\n")
+	raw := []byte("GET " + target +
+		" HTTP/1.1\r\nHost: test.example\r\nUser-Agent: bench\r\nAccept: */*\r\n\r\n")
 	size := 0
 	for i := 0; i < 3; i++ { // until it is kept
 		before := c.R.Buffered()
@@ -53,11 +54,12 @@ func ping(b *testing.B, s *server.Server, target string) {
 	}
 }
 
-// BenchmarkHit is a hit of 4 KiB in memory, BenchmarkFile a file of that length: both with the client's part.
+// BenchmarkHit is a hit of 4 KiB in memory, BenchmarkFile a file of that length: both with the
+// client's part.
 func BenchmarkHit(b *testing.B) {
 	s := start(b, modes.Direct, cache.Settings{}, func(_ *conn.Request, w *conn.Response) int {
-		fields(w, "Cache-Control: max-age=5000", `ETag: "abcdefgh"`, "Last-Modified: "+past, "Accept-Ranges: bytes",
-			"Content-Type: text/plain")
+		fields(w, "Cache-Control: max-age=5000", `ETag: "abcdefgh"`, "Last-Modified: "+past,
+			"Accept-Ranges: bytes", "Content-Type: text/plain")
 		return w.Text(200, strings.Repeat("x", 4<<10))
 	})
 	ping(b, s.Server, "/a.txt")
@@ -72,8 +74,9 @@ func BenchmarkFile(b *testing.B) {
 	ping(b, module.Start(b, modes.Direct, "/", h), "/a.txt")
 }
 
-// BenchmarkMiss is an answer that is asked for once and kept; "plain" is the same without the layer,
-// and "passed" one that is known to be for one client alone. The handler stands for a proxy's.
+// BenchmarkMiss is an answer that is asked for once and kept; "plain" is the same without the
+// layer, and "passed" one that is known to be for one client alone. The handler stands for a
+// proxy's.
 func BenchmarkMiss(b *testing.B) {
 	for _, how := range []string{"plain", "passed", "kept"} {
 		b.Run(how, func(b *testing.B) {
@@ -100,13 +103,14 @@ func BenchmarkMiss(b *testing.B) {
 	}
 }
 
-// missed sends b.N requests of one connection in bulk, each for another target, unless they are for the
-// same.
+// missed sends b.N requests of one connection in bulk, each for another target, unless they are for
+// the same.
 func missed(b *testing.B, s *server.Server, same bool) {
 	const batch = 64
 	c := s.Dial()
-	raw := []byte(strings.Repeat("GET /a.txt?00000000 HTTP/1.1\r\nHost: test.example\r\nUser-Agent: bench\r\n"+
-		"Accept: */*\r\n\r\n", batch))
+	raw := []byte(strings.Repeat(
+		"GET /a.txt?00000000 HTTP/1.1\r\nHost: test.example\r\nUser-Agent: bench\r\n"+
+			"Accept: */*\r\n\r\n", batch))
 	step := len(raw) / batch
 	buf := make([]byte, 64<<10)
 	n := 0

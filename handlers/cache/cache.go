@@ -120,7 +120,8 @@ type layer struct {
 func New(store *Store, s Settings, env handlers.Env) (handlers.Middleware, error) {
 	s = tags.Or(s, defaults)
 	its := around.Of(env)
-	l := &layer{store: store, sortQuery: s.SortQuery, lock: *s.Lock, ignoreClients: !*s.HonourClients, always: s.Fill == "always",
+	l := &layer{store: store, sortQuery: s.SortQuery, lock: *s.Lock, ignoreClients: !*s.HonourClients,
+		always: s.Fill == "always",
 		coding: its.Compression, depends: its.Dependence, spools: its.Spools, log: env.Log()}
 	l.site = siteName(env.Hosts)
 	own, _ := store.sites.LoadOrStore(l.site, new(refreshes))
@@ -167,7 +168,8 @@ func New(store *Store, s Settings, env handlers.Env) (handlers.Middleware, error
 		}
 	}
 	if l.depends.Clients {
-		env.Log().Warn("cache: each client's address has answers of its own, as the application is told it",
+		env.Log().Warn(
+			"cache: each client's address has answers of its own, as the application is told it",
 			"by", strings.Join(l.depends.Words, ", "))
 	}
 	return func(next conn.Handler) conn.Handler {

@@ -49,10 +49,12 @@ func TestChangeAtHead(t *testing.T) {
 	}, modes.Direct)
 }
 
-// TestLongChange: a POST to a URL that is too long to be a key tells nobody, and one with a "&" takes
-// no more than its length.
+// TestLongChange: a POST to a URL that is too long to be a key tells nobody, and one with a "&"
+// takes no more than its length.
 func TestLongChange(t *testing.T) {
-	s := start(t, modes.Direct, cache.Settings{}, func(req *conn.Request, w *conn.Response) int { return 204 })
+	s := start(t, modes.Direct, cache.Settings{}, func(req *conn.Request, w *conn.Response) int {
+		return 204
+	})
 	var said atomic.Pointer[string]
 	s.store.Share(func(text []byte, _ bool) { said.Store(new(string(text))) })
 	s.Request("POST /?"+strings.Repeat("a&", 5<<10), nil, "")
@@ -88,8 +90,8 @@ func TestSharedTags(t *testing.T) {
 	}
 }
 
-// TestChangeOfAllSpellings: a POST to a URL drops what is kept of it in other spellings that mean the
-// same; those are answers of their own still, and what may be another page stays.
+// TestChangeOfAllSpellings: a POST to a URL drops what is kept of it in other spellings that mean
+// the same; those are answers of their own still, and what may be another page stays.
 func TestChangeOfAllSpellings(t *testing.T) {
 	var n atomic.Int32
 	s := start(t, modes.Direct, cache.Settings{}, func(req *conn.Request, w *conn.Response) int {
@@ -98,7 +100,8 @@ func TestChangeOfAllSpellings(t *testing.T) {
 		}
 		return 204
 	})
-	targets := []string{"/a~b?q=%61", "/%61~b?q=%61", "/a%7eb?q=%61", "/%61%7Eb?q=%61", "/./a~b?q=%61", "/c/../a~b?q=%61",
+	targets := []string{"/a~b?q=%61", "/%61~b?q=%61", "/a%7eb?q=%61", "/%61%7Eb?q=%61", "/./a~b?q=%61",
+		"/c/../a~b?q=%61",
 		"/%2E/%61~b?q=%61", "//a~b?q=%61", "http://test.example/./a~b?q=%61",
 		"/a~b?q=a", "/a%2fb?q=%61", "/%41~b?q=%61", "/a~b/.?q=%61", "/.a~b?q=%61", "/a~b/..a?q=%61"}
 	const same = 9
@@ -147,8 +150,8 @@ func TestChangeOfAllSpellings(t *testing.T) {
 	}
 }
 
-// TestChangeOfRewritten: what the answer to a POST names by a relative Location is relative to what the
-// client has asked for, whatever a rule makes of that.
+// TestChangeOfRewritten: what the answer to a POST names by a relative Location is relative to what
+// the client has asked for, whatever a rule makes of that.
 func TestChangeOfRewritten(t *testing.T) {
 	var n atomic.Int32
 	c := &cached{store: open(t)}

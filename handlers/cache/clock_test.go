@@ -13,8 +13,8 @@ import (
 	"github.com/lwango/lwango/internal/test/wait"
 )
 
-// TestClockJumps: what is kept gets no younger if the machine's clock is put back, and counts as older
-// if that is put forward. What was purged softly stays stale.
+// TestClockJumps: what is kept gets no younger if the machine's clock is put back, and counts as
+// older if that is put forward. What was purged softly stays stale.
 func TestClockJumps(t *testing.T) {
 	o := &origin{answer: func(n int32, req *conn.Request, w *conn.Response) int {
 		fields(w, "Cache-Control: max-age=100, stale-while-revalidate=1000")
@@ -57,7 +57,8 @@ func TestClockJumpsBeforeRestart(t *testing.T) {
 		return 200
 	}}
 	begin := func() *cached {
-		c := &cached{store: must.Get(cache.Open(cache.Options{Memory: 4 << 20, Folder: folder, Disk: 64 << 20}))(t)}
+		c := &cached{
+			store: must.Get(cache.Open(cache.Options{Memory: 4 << 20, Folder: folder, Disk: 64 << 20}))(t)}
 		c.Server = serveAll(t, must.Get(cache.New(c.store, cache.Settings{}, handlers.Env{}))(t)(o.serve))
 		return c
 	}
@@ -65,7 +66,9 @@ func TestClockJumpsBeforeRestart(t *testing.T) {
 	s.store.Jump(-time.Hour)
 	s.Skip(30 * time.Second)
 	get(t, s, "/")
-	wait.Until(t, "the answer on disk", func() bool { return s.stats().DiskObjects == 1 && s.stats().Filling == 0 })
+	wait.Until(t, "the answer on disk", func() bool {
+		return s.stats().DiskObjects == 1 && s.stats().Filling == 0
+	})
 	s.store.Close()
 	s = begin()
 	s.store.Jump(-time.Hour)
@@ -107,7 +110,9 @@ func TestClockBackBeforeRestart(t *testing.T) {
 		if a, _ := get(t, s, "/"); a.Header.Get("Cache-Status") != "lwango; "+want {
 			t.Errorf("%s, want %s", a.Header.Get("Cache-Status"), want)
 		}
-		wait.Until(t, "the answer on disk", func() bool { return s.stats().DiskObjects == 1 && s.stats().Filling == 0 })
+		wait.Until(t, "the answer on disk", func() bool {
+			return s.stats().DiskObjects == 1 && s.stats().Filling == 0
+		})
 		store.Close()
 	}
 }

@@ -32,8 +32,8 @@ func compressing(t *testing.T, m modes.Mode, h conn.Handler) *cached {
 	return c
 }
 
-// TestCodedForms: what is kept is coded once for each coding, for those that accept it; ranges are of
-// the answer as it is, and the tags of the forms differ.
+// TestCodedForms: what is kept is coded once for each coding, for those that accept it; ranges are
+// of the answer as it is, and the tags of the forms differ.
 func TestCodedForms(t *testing.T) {
 	text := strings.Repeat("a rose is a rose is ", 2000)
 	modes.Run(t, func(t *testing.T, m modes.Mode) {
@@ -45,7 +45,8 @@ func TestCodedForms(t *testing.T) {
 		read := func(fields ...string) (status int, coding, tag, body string, length int64) {
 			t.Helper()
 			a := s.Request("GET /", fields, "")
-			if v := strings.Join(a.Header.Values("Vary"), ", "); a.StatusCode != 416 && !strings.Contains(v, "Accept-Encoding") {
+			if v := strings.Join(a.Header.Values("Vary"), ", "); a.StatusCode != 416 &&
+				!strings.Contains(v, "Accept-Encoding") {
 				t.Errorf("%v: Vary: %s", fields, v)
 			}
 			body = a.Text
@@ -70,7 +71,8 @@ func TestCodedForms(t *testing.T) {
 			{nil, fmt.Sprint(`200  "v1" `, len(text))},
 			{[]string{"Range: bytes=2-5"}, `206  "v1" 4`},
 			{[]string{"Range: bytes=2-5", "Accept-Encoding: gzip"}, `206  "v1" 4`},
-			{[]string{"Range: bytes=2-5", "Accept-Encoding: gzip", `If-Range: "v1-gzip"`}, fmt.Sprint(`200 gzip "v1-gzip" `, len(text))},
+			{[]string{"Range: bytes=2-5", "Accept-Encoding: gzip", `If-Range: "v1-gzip"`},
+				fmt.Sprint(`200 gzip "v1-gzip" `, len(text))},
 			{[]string{`If-None-Match: "v1"`}, `304  "v1" 0`},
 			{[]string{`If-None-Match: "v1-gzip"`, "Accept-Encoding: gzip"}, `304  "v1-gzip" 0`},
 			{[]string{`If-None-Match: "v1-gzip"`}, fmt.Sprint(`200  "v1" `, len(text))},

@@ -17,9 +17,9 @@ import (
 	"github.com/lwango/lwango/internal/test/wait"
 )
 
-// TestLeadsTooLong: an answer that turns out to be too long to keep goes whole to those that wait for it.
-// It comes at the pace of its readers: who holds up the one that leads for a second is cut off, and a
-// busy machine would keep a client from reading for so long.
+// TestLeadsTooLong: an answer that turns out to be too long to keep goes whole to those that wait
+// for it. It comes at the pace of its readers: who holds up the one that leads for a second is cut
+// off, and a busy machine would keep a client from reading for so long.
 func TestLeadsTooLong(t *testing.T) {
 	modes.Run(t, func(t *testing.T, m modes.Mode) {
 		const size, clients = 12 << 20, 2 // more than an eighth of the store
@@ -84,13 +84,14 @@ func TestLeadsDoubted(t *testing.T) {
 		resp := must.Get(http.ReadResponse(c.R, nil))(t)
 		text, err := io.ReadAll(resp.Body)
 		if string(text) != "half" || err != nil || resp.ContentLength >= 0 {
-			t.Errorf("client %d: %q, %v, length %d, asked %d", i, text, err, resp.ContentLength, s.asked.Load())
+			t.Errorf("client %d: %q, %v, length %d, asked %d", i, text, err, resp.ContentLength,
+				s.asked.Load())
 		}
 	}
 }
 
-// TestCrowdedIsNotTooLong: an answer that is not kept since too many others are being sent is known as
-// one that is too long for a moment only.
+// TestCrowdedIsNotTooLong: an answer that is not kept since too many others are being sent is known
+// as one that is too long for a moment only.
 func TestCrowdedIsNotTooLong(t *testing.T) {
 	const limit, size = 48 << 20, 48<<20/8 - 64<<10 // more than a socket's buffers take
 	var ranged atomic.Value

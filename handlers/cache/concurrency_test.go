@@ -43,8 +43,8 @@ func content(page string, version uint32) []byte {
 	return b
 }
 
-// restless answers in all the ways there are, by chance: whole, in pieces, cut, late, private, with and
-// without a length, in variants.
+// restless answers in all the ways there are, by chance: whole, in pieces, cut, late, private, with
+// and without a length, in variants.
 func restless(version *atomic.Uint32) conn.Handler {
 	return func(req *conn.Request, w *conn.Response) int {
 		if req.Method() == "POST" {
@@ -56,7 +56,8 @@ func restless(version *atomic.Uint32) conn.Handler {
 		h.Set("X-Version", strconv.Itoa(int(v)))
 		h.Set("X-For", req.Header().Get("Accept-Language"))
 		h.Set("ETag", fmt.Sprintf(`"%s-%d"`, page, v))
-		control := [...]string{"max-age=1", "max-age=100", "max-age=0, stale-while-revalidate=5", "no-cache",
+		control := [...]string{"max-age=1", "max-age=100", "max-age=0, stale-while-revalidate=5",
+			"no-cache",
 			"private", "max-age=1, stale-if-error=10"}
 		h.Set("Cache-Control", control[rand.IntN(len(control))])
 		if strings.HasPrefix(page, "/vary") {
@@ -106,8 +107,8 @@ func restless(version *atomic.Uint32) conn.Handler {
 	}
 }
 
-// TestNothingForeign: whatever becomes of the handler and of other clients, a complete answer has all
-// of one version of the page that was asked for, and of the variant.
+// TestNothingForeign: whatever becomes of the handler and of other clients, a complete answer has
+// all of one version of the page that was asked for, and of the variant.
 func TestNothingForeign(t *testing.T) {
 	for _, spools := range []bool{false, true} {
 		t.Run(fmt.Sprint("spools: ", spools), func(t *testing.T) { testNothingForeign(t, spools) })
@@ -116,7 +117,8 @@ func TestNothingForeign(t *testing.T) {
 
 func testNothingForeign(t *testing.T, spools bool) {
 	var version atomic.Uint32
-	s := startAs(t, modes.Several, cache.Settings{Lock: new(50 * time.Millisecond)}, restless(&version), spools)
+	s := startAs(t, modes.Several, cache.Settings{Lock: new(50 * time.Millisecond)},
+		restless(&version), spools)
 	var left, complete, hits atomic.Int64
 	left.Store(int64(*requests))
 	var all sync.WaitGroup
@@ -148,7 +150,8 @@ func testNothingForeign(t *testing.T, spools bool) {
 				_ = c.SetDeadline(time.Now().Add(wait.Patience))
 				page, language, method := fmt.Sprintf("/page%d", rand.IntN(6)), "", "GET"
 				if rand.IntN(3) == 0 {
-					page, language = fmt.Sprintf("/vary%d", rand.IntN(3)), [...]string{"de", "en", "fr"}[rand.IntN(3)]
+					page, language = fmt.Sprintf("/vary%d",
+						rand.IntN(3)), [...]string{"de", "en", "fr"}[rand.IntN(3)]
 				}
 				extra := ""
 				switch rand.IntN(12) {
@@ -207,7 +210,8 @@ func check(t *testing.T, resp *http.Response, method, page, language string, bod
 	t.Helper()
 	h := resp.Header
 	switch {
-	case resp.StatusCode == 204 && method == "POST", resp.StatusCode == 503, resp.StatusCode == 304, resp.StatusCode == 416,
+	case resp.StatusCode == 204 && method == "POST", resp.StatusCode == 503, resp.StatusCode == 304,
+		resp.StatusCode == 416,
 		resp.StatusCode == 502:
 		return
 	case h.Get("X-Page") != page:
@@ -227,7 +231,8 @@ func check(t *testing.T, resp *http.Response, method, page, language string, bod
 		return
 	case resp.StatusCode == 206:
 		var from, to, size int
-		if _, err := fmt.Sscanf(h.Get("Content-Range"), "bytes %d-%d/%d", &from, &to, &size); err != nil ||
+		if _, err := fmt.Sscanf(h.Get("Content-Range"), "bytes %d-%d/%d", &from, &to,
+			&size); err != nil ||
 			size != len(want) || to >= size {
 			t.Errorf("%s: Content-Range: %s, of %d", page, h.Get("Content-Range"), len(want))
 			return

@@ -26,13 +26,16 @@ func TestDisk(t *testing.T) {
 		return 200
 	}}
 	begin := func() *cached {
-		c := &cached{store: must.Get(cache.Open(cache.Options{Memory: 4 << 20, Folder: folder, Disk: 64 << 20}))(t)}
+		c := &cached{
+			store: must.Get(cache.Open(cache.Options{Memory: 4 << 20, Folder: folder, Disk: 64 << 20}))(t)}
 		c.Server = serveAll(t, must.Get(cache.New(c.store, cache.Settings{}, handlers.Env{}))(t)(o.serve))
 		return c
 	}
 	s := begin()
 	get(t, s, "/big")
-	wait.Until(t, "the answer on disk", func() bool { return s.stats().DiskObjects == 1 && s.stats().Filling == 0 })
+	wait.Until(t, "the answer on disk", func() bool {
+		return s.stats().DiskObjects == 1 && s.stats().Filling == 0
+	})
 	for round := range 2 {
 		if round == 1 {
 			s.store.Close()
@@ -52,7 +55,8 @@ func TestDisk(t *testing.T) {
 		}{
 			{"GET /big", "", "200 ", noise},
 			{"HEAD /big", "", "200 ", nil},
-			{"GET /big", "Range: bytes=100000-199999", "206 bytes 100000-199999/307200", noise[100000:200000]},
+			{"GET /big", "Range: bytes=100000-199999", "206 bytes 100000-199999/307200",
+				noise[100000:200000]},
 			{"GET /big", `If-None-Match: "x"`, "304 ", nil},
 			{"GET /big", "Range: bytes=1-2,5-6", "200 ", noise},
 		} {
@@ -62,7 +66,8 @@ func TestDisk(t *testing.T) {
 			}
 			a := s.Request(tt.line, f, "")
 			got := fmt.Sprint(a.StatusCode, " ", a.Header.Get("Content-Range"))
-			if got != tt.want || !bytes.Equal([]byte(a.Text), tt.body) || a.StatusCode != 304 && a.Header.Get("Content-Type") != "application/x-noise" {
+			if got != tt.want || !bytes.Equal([]byte(a.Text), tt.body) ||
+				a.StatusCode != 304 && a.Header.Get("Content-Type") != "application/x-noise" {
 				t.Errorf("round %d, %s %s: %s, %d bytes", round, tt.line, tt.field, got, len(a.Text))
 			}
 		}

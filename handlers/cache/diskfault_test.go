@@ -19,8 +19,8 @@ import (
 	"github.com/lwango/lwango/internal/test/wait"
 )
 
-// onDisk is a server with a cache on disk, of long pages whose text is the target and, over and over,
-// the number of the request.
+// onDisk is a server with a cache on disk, of long pages whose text is the target and, over and
+// over, the number of the request.
 type onDisk struct {
 	*cached
 	n atomic.Int32
@@ -66,8 +66,8 @@ func (d *onDisk) ask(t *testing.T, target string) (hit bool) {
 	return strings.Contains(a.Header.Get("Cache-Status"), "; hit")
 }
 
-// TestFolderRemoved: the folder is removed while the server runs. All that asks gets whole answers, and
-// new ones are kept in a new folder.
+// TestFolderRemoved: the folder is removed while the server runs. All that asks gets whole answers,
+// and new ones are kept in a new folder.
 func TestFolderRemoved(t *testing.T) {
 	folder := filepath.Join(t.TempDir(), "kept")
 	d := startOnDisk(t, folder)
@@ -112,7 +112,9 @@ func TestTwoProcesses(t *testing.T) {
 		t.Error("they do not keep what they have")
 	}
 	one.store.Close()
-	wait.Until(t, "the second process has the folder", func() bool { return two.stats().DiskObjects == 1 })
+	wait.Until(t, "the second process has the folder", func() bool {
+		return two.stats().DiskObjects == 1
+	})
 	if !two.ask(t, "/a") || !two.ask(t, "/b") || two.n.Load() != 1 {
 		t.Errorf("%d requests to the second handler", two.n.Load())
 	}
@@ -201,8 +203,8 @@ func TestFullDisk(t *testing.T) {
 	}
 }
 
-// TestFrozenDisk: while all writes to the disk hang, the one loop serves on: answers pass by, what is
-// open is sent, and a POST takes effect.
+// TestFrozenDisk: while all writes to the disk hang, the one loop serves on: answers pass by, what
+// is open is sent, and a POST takes effect.
 func TestFrozenDisk(t *testing.T) {
 	folder := mount(t)
 	d := startOnDisk(t, folder)

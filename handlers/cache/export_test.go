@@ -13,7 +13,8 @@ import (
 
 const MaxRefreshes = maxRefreshes / 4 * 3 // of one site
 
-// Stand lets all clocks stand still, so that an age is what Skip makes it, however long a test takes.
+// Stand lets all clocks stand still, so that an age is what Skip makes it, however long a test
+// takes.
 func (s *Store) Stand() { s.clock.stopped.Store(new(time.Now())) }
 
 // Skip puts all clocks forward.
@@ -76,9 +77,11 @@ func Plan(a *Asked, s Subject, p *coding.Policy, now time.Time) string {
 	q := planRequest{Request: ask, from: a, date: now, hooked: a.Hooked, coding: p}
 	k := &kept{relayed: !s.Own}
 	k.readFields(s.Fields)
-	k.fresh = rfc9111.Freshness{Received: now.Add(-s.Age).UnixNano(), Lifetime: s.Fresh, StaleWhileRevalidate: s.Beside,
-		Validate: s.Validate}
-	it := planResponse{answer: answer{cachestore.Head{Status: s.Status, Fields: s.Fields}, k}, fresh: k.fresh, size: s.Size,
+	k.fresh = rfc9111.Freshness{Received: now.Add(-s.Age).UnixNano(), Lifetime: s.Fresh,
+		StaleWhileRevalidate: s.Beside,
+		Validate:             s.Validate}
+	it := planResponse{answer: answer{cachestore.Head{Status: s.Status, Fields: s.Fields}, k},
+		fresh: k.fresh, size: s.Size,
 		place: ofMemory, stale: s.Stale, valid: s.True}
 	switch {
 	case s.InFile:
@@ -95,7 +98,8 @@ func Plan(a *Asked, s Subject, p *coding.Policy, now time.Time) string {
 }
 
 func (p *plan) words() string {
-	text := [...]string{forwards: "asks", sends: "sends", sendsAndForwards: "sends and asks", refuses: "refuses"}[p.act]
+	text := [...]string{forwards: "asks", sends: "sends", sendsAndForwards: "sends and asks",
+		refuses: "refuses"}[p.act]
 	switch p.act {
 	case forwards:
 		status := rfc9111.CacheStatus{Cache: "for", Forward: p.why}
@@ -106,7 +110,8 @@ func (p *plan) words() string {
 	text += fmt.Sprint(" ", p.use, " ", p.status)
 	switch p.body {
 	case ofMemory, ofFile, ofReader:
-		text += fmt.Sprint(map[source]string{ofMemory: " memory ", ofFile: " file ", ofReader: " coming "}[p.body],
+		text += fmt.Sprint(map[source]string{ofMemory: " memory ", ofFile: " file ",
+			ofReader: " coming "}[p.body],
 			p.part.Start, "+", p.part.Length)
 	case ofLength:
 		text += fmt.Sprint(" length ", p.part.Length)

@@ -88,8 +88,8 @@ func newFill() *fill {
 	return f
 }
 
-// release says that the leader has got the answer, or that the subrequest is over, and that it does not
-// use f any more. When both have, f, the subrequest and what is below are used again, unless
+// release says that the leader has got the answer, or that the subrequest is over, and that it does
+// not use f any more. When both have, f, the subrequest and what is below are used again, unless
 // others have seen them. It is called on the subrequest's loop, or not at all, as where something
 // has gone wrong.
 func (f *fill) release() {
@@ -133,7 +133,8 @@ func (f *fill) extra(req *conn.Request) []conn.Field {
 	if f.old != nil {
 		k := keptOf(f.old)
 		if k.etag.n > 0 {
-			extra = append(extra[:len(extra):len(extra)], conn.Field{Name: "If-None-Match", Value: k.etag.of(k.Fields)})
+			extra = append(extra[:len(extra):len(extra)],
+				conn.Field{Name: "If-None-Match", Value: k.etag.of(k.Fields)})
 		}
 		if k.dated {
 			extra = append(extra[:len(extra):len(extra)], conn.Field{Name: "If-Modified-Since",
@@ -195,8 +196,8 @@ func (f *fill) Head(h *conn.SentHead) (taken bool) {
 	return f.passOn(h, &head)
 }
 
-// passOn has an answer that is not kept go to the client that has asked, and to nobody else: those that
-// wait ask for themselves. It reports whether it has taken all of it.
+// passOn has an answer that is not kept go to the client that has asked, and to nobody else: those
+// that wait ask for themselves. It reports whether it has taken all of it.
 func (f *fill) passOn(h *conn.SentHead, head *cachestore.Head) (taken bool) {
 	f.to.Abort(cachestore.ErrAgain)
 	if f.isRefresh || f.away {
@@ -229,8 +230,8 @@ func (f *fill) whole(h *conn.SentHead, variant, tags string, k *kept) bool {
 }
 
 // pass notes that the answer is not kept because of what it is: requests for the key need not wait
-// for each other, and what is kept is not what the application says any more, unless it says that to
-// one client.
+// for each other, and what is kept is not what the application says any more, unless it says that
+// to one client.
 func (f *fill) pass(status int, now time.Time) {
 	switch {
 	case f.why == rfc9111.WhyRequest, !f.keep:
@@ -297,7 +298,8 @@ func (f *fill) validated(h *conn.SentHead, now, date time.Time) {
 	merged := read(&y, old.Status, fields)
 	merged.Date, merged.Age = said.Date, said.Age
 	rules := f.l.rulesFor(old.Status)
-	request := rfc9111.Request{Method: "GET"} // whoever has asked: the answer was fit to be kept before
+	// whoever has asked: the answer was fit to be kept before
+	request := rfc9111.Request{Method: "GET"}
 	k.fresh, f.why = rules.Store(&request, merged, f.requestTime, date)
 	k.fresh.Received = now.UnixNano()
 	vary, _, _ := strings.Cut(old.Vary, "\n")
@@ -463,7 +465,8 @@ func (k *kept) appendText(text []byte, fields []conn.Field, answer *rfc9111.Resp
 	date time.Time) []byte {
 	for i := range fields {
 		f := &fields[i]
-		if answer.Keeps(f.Name) && tagField(f.Name) == "" && (answer.Date != 0 || !ascii.EqualFold(f.Name, "Date")) {
+		if answer.Keeps(f.Name) && tagField(f.Name) == "" &&
+			(answer.Date != 0 || !ascii.EqualFold(f.Name, "Date")) {
 			k.take(f.Name, f.Value, len(text))
 			text = appendField(text, f)
 		}

@@ -104,8 +104,8 @@ func TestFilledOnce(t *testing.T) {
 	}, modes.Direct, modes.Several, modes.OverTLS)
 }
 
-// TestFollowers: those that wait get all of the answer, or see that it is cut. What is cut, too long
-// or too short is not kept.
+// TestFollowers: those that wait get all of the answer, or see that it is cut. What is cut, too
+// long or too short is not kept.
 func TestFollowers(t *testing.T) {
 	for _, spools := range []bool{false, true} {
 		t.Run(fmt.Sprint("spools: ", spools), func(t *testing.T) { testFollowers(t, spools) })
@@ -161,8 +161,8 @@ func testFollowers(t *testing.T, spools bool) {
 	}, modes.Direct, modes.Several, modes.HTTP2)
 }
 
-// TestLeaderLeaves: the client that has asked leaves. The others get all; without others the handler
-// stops, unless the answer is always to be fetched.
+// TestLeaderLeaves: the client that has asked leaves. The others get all; without others the
+// handler stops, unless the answer is always to be fetched.
 func TestLeaderLeaves(t *testing.T) {
 	for _, spools := range []bool{false, true} {
 		t.Run(fmt.Sprint("spools: ", spools), func(t *testing.T) { testLeaderLeaves(t, spools) })
@@ -254,8 +254,8 @@ func TestLock(t *testing.T) {
 	}
 }
 
-// TestLongAnswerAtOnce: a long answer that is there at once, and is not kept, reaches all that wait for it,
-// at their pace.
+// TestLongAnswerAtOnce: a long answer that is there at once, and is not kept, reaches all that wait
+// for it, at their pace.
 func TestLongAnswerAtOnce(t *testing.T) {
 	text := strings.Repeat("x", 4<<20)
 	g := newGate("")
@@ -284,16 +284,18 @@ func TestLongAnswerAtOnce(t *testing.T) {
 	}
 }
 
-// TestMarksOfAKey: that an answer is not kept is remembered for requests with and without Authorization.
+// TestMarksOfAKey: that an answer is not kept is remembered for requests with and without
+// Authorization.
 func TestMarksOfAKey(t *testing.T) {
 	g := newGate("private")
-	s := start(t, modes.Direct, cache.Settings{Lock: new(time.Hour)}, func(req *conn.Request, w *conn.Response) int {
-		if g.asked.Add(1) > 2 {
-			_, _ = g.head.Await(req.Thread, wait.Patience)
-		}
-		w.Header().Set("Cache-Control", "private")
-		return w.Text(200, "x")
-	})
+	s := start(t, modes.Direct, cache.Settings{Lock: new(time.Hour)},
+		func(req *conn.Request, w *conn.Response) int {
+			if g.asked.Add(1) > 2 {
+				_, _ = g.head.Await(req.Thread, wait.Patience)
+			}
+			w.Header().Set("Cache-Control", "private")
+			return w.Text(200, "x")
+		})
 	get(t, s, "/x")
 	get(t, s, "/x", "Authorization: Basic eDp5")
 	clients := []*server.Client{s.Dial(), s.Dial()}

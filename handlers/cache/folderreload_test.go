@@ -7,8 +7,8 @@ import (
 	"github.com/lwango/lwango/internal/test/must"
 )
 
-// TestFolderBegins: a folder that comes into use while requests are served already begins empty, as they
-// may have changed what is in it; at a start, what is in it is found.
+// TestFolderBegins: a folder that comes into use while requests are served already begins empty, as
+// they may have changed what is in it; at a start, what is in it is found.
 func TestFolderBegins(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {

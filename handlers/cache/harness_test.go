@@ -45,8 +45,8 @@ func start(t testing.TB, m modes.Mode, s cache.Settings, h conn.Handler) *cached
 	return startAs(t, m, s, h, false)
 }
 
-// patiently lets a request wait for the answer to another one however long a busy machine takes, unless
-// the case is that limit.
+// patiently lets a request wait for the answer to another one however long a busy machine takes,
+// unless the case is that limit.
 func patiently(s cache.Settings) cache.Settings {
 	if s.Lock == nil {
 		s.Lock = new(2 * wait.Patience)

@@ -12,8 +12,8 @@ import (
 	"github.com/lwango/lwango/internal/test/wait"
 )
 
-// TestHijackBehindHead: a handler that takes the connection over behind a head has the cache let go of
-// the answer once, whether it would have been kept or not.
+// TestHijackBehindHead: a handler that takes the connection over behind a head has the cache let go
+// of the answer once, whether it would have been kept or not.
 func TestHijackBehindHead(t *testing.T) {
 	for _, control := range []string{"no-store", "max-age=100"} {
 		s := startAs(t, modes.Direct, cache.Settings{}, func(_ *conn.Request, w *conn.Response) int {

@@ -15,10 +15,12 @@ import (
 )
 
 // get asks for a target, and returns what the answer says: status, body, and Cache-Status.
-func get(t testing.TB, s *cached, target string, fields ...string) (answer server.Answer, said string) {
+func get(t testing.TB, s *cached, target string,
+	fields ...string) (answer server.Answer, said string) {
 	t.Helper()
 	a := s.Request("GET "+target, fields, "")
-	return a, fmt.Sprint(a.StatusCode, " ", a.Text, " ", strings.Join(a.Header.Values("Cache-Status"), ", "))
+	return a, fmt.Sprint(a.StatusCode, " ", a.Text, " ",
+		strings.Join(a.Header.Values("Cache-Status"), ", "))
 }
 
 // counting answers with the number of the request, and Cache-Control.
@@ -49,7 +51,8 @@ func TestHit(t *testing.T) {
 			s.Skip(step.skip)
 			a, said := get(t, s, step.target)
 			if said != step.want || a.Header.Get("Age") != step.age {
-				t.Errorf("step %d: %s, age %q; want %s, age %q", i, said, a.Header.Get("Age"), step.want, step.age)
+				t.Errorf("step %d: %s, age %q; want %s, age %q", i, said, a.Header.Get("Age"), step.want,
+					step.age)
 			}
 			if a.Header.Get("Content-Type") != "text/plain; charset=utf-8" || a.ContentLength != 1 ||
 				a.Header.Get("Date") == "" || len(a.Header.Values("Date")) != 1 {
@@ -76,8 +79,8 @@ func TestHitIsCheap(t *testing.T) {
 	}, modes.Direct)
 }
 
-// TestMissIsCheap: what is for one client alone costs no allocation once that is known, and an answer
-// that is asked for and kept costs few.
+// TestMissIsCheap: what is for one client alone costs no allocation once that is known, and an
+// answer that is asked for and kept costs few.
 func TestMissIsCheap(t *testing.T) {
 	modes.Run(t, func(t *testing.T, m modes.Mode) {
 		for control, most := range map[string]float64{"private": 0, "max-age=1000": 10} {

@@ -14,11 +14,12 @@ import (
 	"github.com/lwango/lwango/internal/test/wait"
 )
 
-// TestIgnoredAbort: with ignore_client_abort, an application comes to its end though its client has left,
-// and nobody else waits, whether the answer is one that is kept or not.
+// TestIgnoredAbort: with ignore_client_abort, an application comes to its end though its client has
+// left, and nobody else waits, whether the answer is one that is kept or not.
 func TestIgnoredAbort(t *testing.T) {
 	modes.Run(t, func(t *testing.T, m modes.Mode) {
-		for _, control := range []string{"", "no-store", "max-age=100"} { // "": no head before the client leaves
+		// "": no head before the client leaves
+		for _, control := range []string{"", "no-store", "max-age=100"} {
 			for _, ignore := range []bool{true, false} {
 				begin, release := make(chan struct{}), make(chan struct{})
 				gone, ended := make(chan struct{}), make(chan struct{})

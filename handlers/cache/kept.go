@@ -17,9 +17,9 @@ import (
 	"github.com/lwango/lwango/internal/wire/rfc9111"
 )
 
-// kept is what heads of the store have in Meta: what has been made of the fields and, until it is on
-// disk, what these do not tell. It has no pointers: the store keeps it where the collector does not
-// look, for each answer in memory.
+// kept is what heads of the store have in Meta: what has been made of the fields and, until it is
+// on disk, what these do not tell. It has no pointers: the store keeps it where the collector does
+// not look, for each answer in memory.
 type kept struct {
 	fresh rfc9111.Freshness
 
@@ -39,8 +39,8 @@ var _ [unsafe.Sizeof(cachestore.Meta{}) - unsafe.Sizeof(kept{})]struct{}
 
 func (k *kept) meta() *cachestore.Meta { return (*cachestore.Meta)(unsafe.Pointer(k)) }
 
-// coming is a kept of an answer that comes, and who brings it: nothing else of that may stay with an
-// answer that is kept. The memory behind kept is for Meta to be as large as it says.
+// coming is a kept of an answer that comes, and who brings it: nothing else of that may stay with
+// an answer that is kept. The memory behind kept is for Meta to be as large as it says.
 type coming struct {
 	kept
 	_    [unsafe.Sizeof(cachestore.Meta{}) - unsafe.Sizeof(kept{})]byte
@@ -88,8 +88,8 @@ type aged struct {
 	text string
 }
 
-// texts returns the values of Age and Cache-Status of a kept answer. stale is whether a soft purge has
-// made it stale.
+// texts returns the values of Age and Cache-Status of a kept answer. stale is whether a soft purge
+// has made it stale.
 func (t *aging) texts(k *kept, now time.Time, stale bool) (age, status string) {
 	seconds := int64(k.fresh.Now(now) / time.Second)
 	ttl := k.fresh.Lifetime - time.Duration(seconds)*time.Second
@@ -161,7 +161,8 @@ func (s *Store) note(h *cachestore.Head) string {
 	f := &k.fresh
 	b := []byte{flags}
 	received := f.Received - int64(s.clock.fromMachine())
-	for _, n := range [...]int64{received, int64(f.Age), int64(f.Lifetime), int64(f.StaleWhileRevalidate),
+	for _, n := range [...]int64{received, int64(f.Age), int64(f.Lifetime),
+		int64(f.StaleWhileRevalidate),
 		int64(f.StaleIfError), s.clock.number, f.Received} {
 		b = binary.AppendVarint(b, n)
 	}

@@ -22,15 +22,15 @@ import (
 //	example.org,www.example.org
 //	/shop
 //
-// What is keyed is what is sent on. The path is the one that was sent, and not the decoded one: to an
-// application "/a%2Fb" need not be "/a/b". What is no matter of taste, as "%61" for "a" and dot segments,
-// is written in one way in the first line (see plainPath), so that a purge finds all ways. Behind it there are the
-// names of the site and the prefix of the route, as all sites share a store; a target in absolute-form
-// or of another spelling; a rewritten target, beside which
-// the application sees the one that was sent; what the first line does not tell of the host, and where
-// that is the operator's text, of the path; the listener's name; what the route's module says that its
-// answers depend on (handlers.Dependence); and fields of which applications make links and choices,
-// though no cache knows (cache poisoning): what a client sends there, it alone gets back.
+// What is keyed is what is sent on. The path is the one that was sent, and not the decoded one: to
+// an application "/a%2Fb" need not be "/a/b". What is no matter of taste, as "%61" for "a" and dot
+// segments, is written in one way in the first line (see plainPath), so that a purge finds all
+// ways. Behind it there are the names of the site and the prefix of the route, as all sites share a
+// store; a target in absolute-form or of another spelling; a rewritten target, beside which
+// the application sees the one that was sent; what the first line does not tell of the host, and
+// where that is the operator's text, of the path; the listener's name; what the route's module says
+// that its answers depend on (handlers.Dependence); and fields of which applications make links and
+// choices, though no cache knows (cache poisoning): what a client sends there, it alone gets back.
 
 // usualKey is how long a key is that is made on the stack.
 const usualKey = 512
@@ -44,7 +44,8 @@ type spelling struct {
 	capital bool // the host has capital letters
 }
 
-// appendFirst appends the first line of the key of a request, without its end, and appendRest the rest.
+// appendFirst appends the first line of the key of a request, without its end, and appendRest the
+// rest.
 func (l *layer) appendFirst(dst []byte, req *conn.Request) (_ []byte, way spelling) {
 	if l.key != nil {
 		return placeholder.Append(dst, req, l.key), way
@@ -56,7 +57,8 @@ func (l *layer) appendFirst(dst []byte, req *conn.Request) (_ []byte, way spelli
 		path = pathOf(target)
 	}
 	dst = append(dst, path...)
-	if bytes.IndexByte(path, '%') >= 0 || bytes.Contains(path, []byte("/.")) || bytes.HasPrefix(path, []byte("//")) {
+	if bytes.IndexByte(path, '%') >= 0 || bytes.Contains(path, []byte("/.")) ||
+		bytes.HasPrefix(path, []byte("//")) {
 		dst, way.other = plainPath(dst, at)
 	}
 	if l.sortQuery {
@@ -104,8 +106,8 @@ func (l *layer) appendDependence(dst []byte, req *conn.Request) []byte {
 var dependences = sync.Pool{New: func() any { return new([]byte) }}
 
 // appendSent appends what is sent on of the path and the host, and what a key of the operator's may
-// tell as another one's: placeholders have the path decoded and clean, and the host without its port.
-// What such a key leaves out of a URL in the usual form stays out.
+// tell as another one's: placeholders have the path decoded and clean, and the host without its
+// port. What such a key leaves out of a URL in the usual form stays out.
 func appendSent(dst []byte, r conn.RequestLayer, target []byte) []byte {
 	if r.Rewrites() > 0 {
 		path, _, _ := bytes.Cut(target, []byte("?"))
@@ -125,15 +127,16 @@ func appendSent(dst []byte, r conn.RequestLayer, target []byte) []byte {
 	} else if i := bytes.LastIndexByte(host, ':'); i > bytes.LastIndexByte(host, ']') {
 		dst = append(dst, host[i:]...)
 	}
-	if asks := r.AppendQuery(dst); len(asks) == len(dst)+1 { // {query} has no "?" with nothing behind it
+	// {query} has no "?" with nothing behind it
+	if asks := r.AppendQuery(dst); len(asks) == len(dst)+1 {
 		return asks
 	}
 	return dst
 }
 
 // varies returns what an answer varies by whose Vary names fields that the server may make itself.
-// Those that are the same for all requests with one key do not count, and by others no second request
-// is known to be like the first.
+// Those that are the same for all requests with one key do not count, and by others no second
+// request is known to be like the first.
 func (l *layer) varies(v rfc9111.Vary) rfc9111.Vary {
 	if l.depends.Sets == nil || v == rfc9111.VaryAny {
 		return v
@@ -150,10 +153,10 @@ func (l *layer) varies(v rfc9111.Vary) rfc9111.Vary {
 	return rfc9111.Vary(strings.Join(names, ","))
 }
 
-// plainPath writes the path that begins at from, and has a query behind it or none, in the way that is the
-// same for all applications (RFC 3986 section 6.2.2): dot segments are resolved, as they are in what is sent
-// on, unreserved characters are no codes, and codes have capital letters. It reports whether the path was
-// another one. The path is one that http1.CleanPath takes.
+// plainPath writes the path that begins at from, and has a query behind it or none, in the way that
+// is the same for all applications (RFC 3986 section 6.2.2): dot segments are resolved, as they are
+// in what is sent on, unreserved characters are no codes, and codes have capital letters. It
+// reports whether the path was another one. The path is one that http1.CleanPath takes.
 func plainPath(b []byte, from int) ([]byte, bool) {
 	path, _, _ := bytes.Cut(b[from:], []byte("?"))
 	other := false
@@ -217,8 +220,8 @@ func appendURL(dst []byte, req *conn.Request, target []byte) []byte {
 	return append(dst, pathOf(target)...)
 }
 
-// appendOrigin appends the scheme and the host of a request, which it writes in small letters. It reports
-// whether there were capital ones.
+// appendOrigin appends the scheme and the host of a request, which it writes in small letters. It
+// reports whether there were capital ones.
 func appendOrigin(dst []byte, req *conn.Request) (_ []byte, capital bool) {
 	scheme := "http://"
 	if req.Secure() {

@@ -28,7 +28,9 @@ func (l *layer) serve(req *conn.Request, resp *conn.Response) int {
 	}
 	if at == nil { // it is another process's, see Share
 		if !l.store.ever.Load() && !l.store.noted.Swap(true) {
-			l.log.Warn("cache: the store is not open, so that nothing is kept: make it with cache.Open, or call its Configure")
+			l.log.Warn(
+				"cache: the store is not open, so that nothing is kept: make it with cache.Open, or call its " +
+					"Configure")
 		}
 		if method == http.MethodGet || method == http.MethodHead {
 			return l.past(req, resp, rfc9111.ForwardBypass)
@@ -143,11 +145,12 @@ func (l *layer) named(req *conn.Request) bool {
 	return state != nil && len(state.VerifiedChains) > 0
 }
 
-// read reads what a GET or HEAD says to caches. past says that it is none of the cache's affairs: it has
-// a body, which an application may look at; it would change the protocol; it has conditions that only the
-// origin can judge; it names fields that are not sent on, which a key, Vary and rules would read; it is
-// asked about another request; or the operator says so.
-func (l *layer) read(req *conn.Request, resp *conn.Response, method string) (q planRequest, past bool) {
+// read reads what a GET or HEAD says to caches. past says that it is none of the cache's affairs:
+// it has a body, which an application may look at; it would change the protocol; it has conditions
+// that only the origin can judge; it names fields that are not sent on, which a key, Vary and rules
+// would read; it is asked about another request; or the operator says so.
+func (l *layer) read(req *conn.Request, resp *conn.Response,
+	method string) (q planRequest, past bool) {
 	r := req.Layer()
 	if q = (planRequest{Request: rfc9111.Plain(method), from: r, coding: l.coding}); r.TellsCaches() {
 		q = l.planRequest(req, resp, rfc9111.ReadRequest(method, r))
@@ -183,8 +186,8 @@ func holds(all []*rules.Match, q rules.Asked) bool {
 	return false
 }
 
-// markOf is what uncacheable knows a key by. Answers to requests with Authorization are often not kept,
-// whatever becomes of others.
+// markOf is what uncacheable knows a key by. Answers to requests with Authorization are often not
+// kept, whatever becomes of others.
 func markOf(key cachestore.Key, request *rfc9111.Request) uint64 {
 	if request.Authorized {
 		return key.Hash() ^ 1<<secondBits // another slot, and another tag
@@ -193,7 +196,8 @@ func markOf(key cachestore.Key, request *rfc9111.Request) uint64 {
 }
 
 // find returns the variant for a request, nil and the reason if there is none.
-func (l *layer) find(objects []*cachestore.Object, r conn.RequestLayer) (*cachestore.Object, rfc9111.Forward) {
+func (l *layer) find(objects []*cachestore.Object,
+	r conn.RequestLayer) (*cachestore.Object, rfc9111.Forward) {
 	for _, o := range objects {
 		if !o.Varies() || fits(o.Vary(), r) {
 			return o, 0
@@ -235,8 +239,8 @@ func addStatus(resp *conn.Response, text string) {
 	h.Add("Cache-Status", text)
 }
 
-// change passes a request of another method on, and drops what is kept if the answer says that it is
-// not true any more (RFC 9111 section 4.4).
+// change passes a request of another method on, and drops what is kept if the answer says that it
+// is not true any more (RFC 9111 section 4.4).
 func (l *layer) change(req *conn.Request, resp *conn.Response, at *opened, method string) int {
 	req.Layer().SetCache(conn.CacheBypass)
 	resp.Layer().BeforeHead(forwarded[rfc9111.ForwardMethod])
@@ -304,11 +308,12 @@ type fetch struct {
 	alone     bool // others need not wait for the head
 }
 
-// beginFetch begins to fill what is asked for, or joins those who do. f is not nil where the request leads
-// by its own exchange (lead); otherwise the results are Store.Begin's. Nothing of it is on the
-// stack while the application is asked: after a switch of threads, each frame to return through is
-// a line that the processor has lost.
-func (l *layer) beginFetch(req *conn.Request, key cachestore.Key, seen []*cachestore.Object, q *fetch) (
+// beginFetch begins to fill what is asked for, or joins those who do. f is not nil where the
+// request leads by its own exchange (lead); otherwise the results are Store.Begin's. Nothing of it
+// is on the stack while the application is asked: after a switch of threads, each frame to return
+// through is a line that the processor has lost.
+func (l *layer) beginFetch(req *conn.Request, key cachestore.Key, seen []*cachestore.Object,
+	q *fetch) (
 	reader *cachestore.Reader, to *cachestore.Fill, f *fill) {
 	match := fitting(req.Layer())
 	if !l.spools {
@@ -333,8 +338,8 @@ func fitting(r conn.RequestLayer) func(*cachestore.Head) bool {
 }
 
 // fetch answers a request by what the handler, or another request's, brings; reader and to are
-// those of beginFetch. An error means that the caller has to look again; if what is kept is true, as its
-// origin has just said, it is validated.
+// those of beginFetch. An error means that the caller has to look again; if what is kept is true,
+// as its origin has just said, it is validated.
 func (l *layer) fetch(req *conn.Request, resp *conn.Response, q *fetch, reader *cachestore.Reader,
 	to *cachestore.Fill) (status int, validated *cachestore.Object, again error) {
 	r := req.Layer()
@@ -422,7 +427,8 @@ func (l *layer) fill(req *conn.Request, to *cachestore.Fill, q *fetch) *fill {
 	if to == nil {
 		to = &f.space
 	}
-	f.l, f.at, f.to, f.request, f.old, f.markedKey, f.alone = l, q.at, to, q.request, q.old, q.markedKey, q.alone
+	f.l, f.at, f.to, f.request, f.old, f.markedKey, f.alone = l, q.at, to, q.request, q.old,
+		q.markedKey, q.alone
 	f.keep = !holds(l.noStore, req.Layer())
 	return f
 }
@@ -464,15 +470,15 @@ func (f *fill) lead(req *conn.Request, resp *conn.Response) (answer, error) {
 	}
 }
 
-// maxRefreshes is how many refreshes a store has at a time; the last quarter of them is for sites that
-// have less than a quarter. Beyond that, what is stale is sent without
+// maxRefreshes is how many refreshes a store has at a time; the last quarter of them is for sites
+// that have less than a quarter. Beyond that, what is stale is sent without
 // one.
 const maxRefreshes = 256
 
 // refresh validates a stale answer beside the request that gets it, unless that is being done. It
 // asks as a GET that says nothing to caches.
-func (l *layer) refresh(req *conn.Request, at *opened, key cachestore.Key, seen []*cachestore.Object,
-	o *cachestore.Object, request *rfc9111.Request) {
+func (l *layer) refresh(req *conn.Request, at *opened, key cachestore.Key,
+	seen []*cachestore.Object, o *cachestore.Object, request *rfc9111.Request) {
 	r := req.Layer()
 	if holds(l.noStore, r) {
 		return // its answer could not be kept

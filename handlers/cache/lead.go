@@ -98,9 +98,9 @@ func (f *fill) keeps(h *conn.SentHead, c *coming, answer *rfc9111.Response) conn
 	return conn.Tapped
 }
 
-// narrow gives the client what it has asked for of an answer that passes, as a plan for what is kept
-// would: the part that its range names, or that it has the answer already. The handler was asked for all.
-// What cannot be known, as where the length is not, is sent whole.
+// narrow gives the client what it has asked for of an answer that passes, as a plan for what is
+// kept would: the part that its range names, or that it has the answer already. The handler was
+// asked for all. What cannot be known, as where the length is not, is sent whole.
 func (f *fill) narrow(resp *conn.Response, h *conn.SentHead, k *kept) {
 	s := planResponse{size: h.Length, place: ofReader}
 	s.kept, s.Status, s.Reason = k, h.Status, h.Reason
@@ -166,8 +166,8 @@ func (p *tap) Over(err error) {
 	f.done()
 }
 
-// done says that nothing of the request is used any more. f and what is below are used again, unless
-// others have seen them.
+// done says that nothing of the request is used any more. f and what is below are used again,
+// unless others have seen them.
 func (f *fill) done() {
 	f.leading, f.thread = nil, nil
 	if f.to.Release() {
@@ -175,8 +175,8 @@ func (f *fill) done() {
 	}
 }
 
-// Left implements conn.Tap: the handler goes on while others wait, or the answer is to be fetched to its
-// end, as one is of which the client has got its part.
+// Left implements conn.Tap: the handler goes on while others wait, or the answer is to be fetched
+// to its end, as one is of which the client has got its part.
 func (p *tap) Left(served bool) (goOn bool) {
 	f := (*fill)(p)
 	f.gone, f.toEnd = true, served || f.l.always
@@ -195,8 +195,8 @@ func (p *tap) Left(served bool) (goOn bool) {
 // Room implements conn.Tap.
 func (p *tap) Room() int64 { return (*fill)(p).to.Room() }
 
-// unread is called when a client has left that has waited for the answer or read it, and the one that
-// leads may have left before. Any thread calls it.
+// unread is called when a client has left that has waited for the answer or read it, and the one
+// that leads may have left before. Any thread calls it.
 func (f *fill) unread() {
 	if f.l.always && f.to.Keep(true) || f.to.Readers() > 0 {
 		return

@@ -53,7 +53,8 @@ func front(t testing.TB, m modes.Mode, set cache.Settings, app http.HandlerFunc,
 	}))(t)
 	f.store = open(t)
 	layer := must.Get(cache.New(f.store, patiently(set), env))(t)(h)
-	router := must.Get(handlers.NewRouter([]handlers.Site{{Routes: []handlers.Route{{Prefix: "/", Handler: layer}}}}))(t)
+	router := must.Get(
+		handlers.NewRouter([]handlers.Site{{Routes: []handlers.Route{{Prefix: "/", Handler: layer}}}}))(t)
 	f.Server = server.Start(t, m, conn.Config{Handler: router.Serve, AccessLog: f,
 		Limits: conn.Limits{KeepAliveTimeout: 2 * wait.Patience}})
 	return f
@@ -72,8 +73,8 @@ func (f *fronted) HasRoom(*loop.Loop, conn.Share) bool { return true }
 // cacheable are the fields of an answer that is kept.
 func cacheable(w http.ResponseWriter) { w.Header().Set("Cache-Control", "max-age=100") }
 
-// TestLeads: of many that miss together one asks the application. All get the whole answer, of unknown
-// length or not, and those that have only waited an Age.
+// TestLeads: of many that miss together one asks the application. All get the whole answer, of
+// unknown length or not, and those that have only waited an Age.
 func TestLeads(t *testing.T) {
 	modes.Run(t, func(t *testing.T, m modes.Mode) {
 		for _, size := range []int{10, 40 << 10, 700 << 10} {
@@ -110,7 +111,9 @@ func TestLeads(t *testing.T) {
 						t.Errorf("client %d: no Age in an answer that another one has asked for: %v", i, resp.Header)
 					}
 				}
-				wait.Until(t, "the answer is kept", func() bool { return s.stats().Fills == 1 && s.stats().Filling == 0 })
+				wait.Until(t, "the answer is kept", func() bool {
+					return s.stats().Fills == 1 && s.stats().Filling == 0
+				})
 				if a, said := get(t, &s.cached, "/x"); a.Text != text || !strings.Contains(said, "hit") {
 					t.Errorf("afterwards: %d bytes, %s", len(a.Text), a.Header.Get("Cache-Status"))
 				}
@@ -122,8 +125,8 @@ func TestLeads(t *testing.T) {
 	}, modes.Direct, modes.Several, modes.OverTLS)
 }
 
-// TestSlowLeader: the one that has asked reads nothing. It holds up neither those that follow nor the
-// application, whose only place is free as soon as it has answered; and the answer is kept.
+// TestSlowLeader: the one that has asked reads nothing. It holds up neither those that follow nor
+// the application, whose only place is free as soon as it has answered; and the answer is kept.
 func TestSlowLeader(t *testing.T) {
 	text := strings.Repeat("0123456789abcdef", 100<<10) // less than an eighth of the store
 	for _, buffering := range []int64{64 << 20, 0} {
@@ -148,8 +151,8 @@ func TestSlowLeader(t *testing.T) {
 	}
 }
 
-// TestSlowReaderOfUnkept: a client that does not read an answer that is not kept holds no place of the
-// application.
+// TestSlowReaderOfUnkept: a client that does not read an answer that is not kept holds no place of
+// the application.
 func TestSlowReaderOfUnkept(t *testing.T) {
 	text := strings.Repeat("0123456789abcdef", 512<<10)
 	for _, field := range []string{"", `If-None-Match: "x"`, "Range: bytes=0-8000000"} {
@@ -182,8 +185,9 @@ func breakOff(t *testing.T, w http.ResponseWriter, text string) {
 	c.Close()
 }
 
-// TestBrokenOff: an application that breaks off is a 502 as long as the client has got nothing, and the
-// log says so, with the application and what the cache has done. Those that wait ask for themselves.
+// TestBrokenOff: an application that breaks off is a 502 as long as the client has got nothing, and
+// the log says so, with the application and what the cache has done. Those that wait ask for
+// themselves.
 func TestBrokenOff(t *testing.T) {
 	for _, field := range []string{"", `If-None-Match: "x"`, "Range: bytes=0-10"} {
 		release := make(chan struct{})
@@ -192,7 +196,8 @@ func TestBrokenOff(t *testing.T) {
 			breakOff(t, w, "HTTP/1.1 200 OK\r\nCache-Contr")
 		}, nil)
 		clients := []*server.Client{s.Dial(), s.Dial()}
-		clients[0].Send(strings.TrimSuffix(ask, "\r\n") + strings.TrimSuffix(field+"\r\n", "\r\n\r\n") + "\r\n")
+		clients[0].Send(strings.TrimSuffix(ask, "\r\n") + strings.TrimSuffix(field+"\r\n", "\r\n\r\n") +
+			"\r\n")
 		wait.Until(t, "the first request", func() bool { return s.asked.Load() == 1 })
 		clients[1].Send(ask)
 		s.Settle()
@@ -212,14 +217,15 @@ func TestBrokenOff(t *testing.T) {
 		})
 		for i, e := range s.lines {
 			if e.Status != 502 || e.Upstream == "" || e.Cache != conn.CacheMiss {
-				t.Errorf("%s: line %d: status %d, upstream %q, cache %s", field, i, e.Status, e.Upstream, e.Cache)
+				t.Errorf("%s: line %d: status %d, upstream %q, cache %s", field, i, e.Status, e.Upstream,
+					e.Cache)
 			}
 		}
 	}
 }
 
-// TestLeaderLeavesFirst: the request to the application goes on while anybody waits for the answer, and
-// ends when the last one has left.
+// TestLeaderLeavesFirst: the request to the application goes on while anybody waits for the answer,
+// and ends when the last one has left.
 func TestLeaderLeavesFirst(t *testing.T) {
 	modes.Run(t, func(t *testing.T, m modes.Mode) {
 		for _, tt := range []struct {
@@ -278,8 +284,8 @@ func TestLeaderLeavesFirst(t *testing.T) {
 	}, modes.Direct, modes.Several)
 }
 
-// TestLeadsValidation: what is stale is asked for with its validators; a 304 or a failure leads to what is
-// kept, another answer takes its place.
+// TestLeadsValidation: what is stale is asked for with its validators; a 304 or a failure leads to
+// what is kept, another answer takes its place.
 func TestLeadsValidation(t *testing.T) {
 	modes.Run(t, func(t *testing.T, m modes.Mode) {
 		var how atomic.Value
@@ -313,7 +319,8 @@ func TestLeadsValidation(t *testing.T) {
 			how.Store(step.how)
 			a, said := get(t, &s.cached, "/x")
 			if !strings.HasPrefix(said, strings.Split(step.want, "ttl")[0]) || seen.Load() != step.seen {
-				t.Errorf("step %d, %s: %s %.200s, want %s; asked with %q", i, step.how, a.Status, said, step.want, seen.Load())
+				t.Errorf("step %d, %s: %s %.200s, want %s; asked with %q", i, step.how, a.Status, said,
+					step.want, seen.Load())
 			}
 			s.Skip(20 * time.Second)
 		}

@@ -93,8 +93,8 @@ func TestKeptSize(t *testing.T) {
 	}
 }
 
-// TestSlowReaders: long answers that many clients do not read take no more memory than the store has,
-// whether they are kept, were evicted, or are not kept for that.
+// TestSlowReaders: long answers that many clients do not read take no more memory than the store
+// has, whether they are kept, were evicted, or are not kept for that.
 func TestSlowReaders(t *testing.T) {
 	ci.Without(t, race.Enabled, "the race detector has memory of its own")
 	const limit, clients = 48 << 20, 30
@@ -136,9 +136,9 @@ func small(from string) *net.Dialer {
 		}}
 }
 
-// TestOneReadsNothing: a client that reads nothing of five long answers does not end the keeping of long
-// ones for others, whether these answers are kept already or come for it, and whatever it says to caches. What
-// is beyond its share is sent to it past the cache.
+// TestOneReadsNothing: a client that reads nothing of five long answers does not end the keeping of
+// long ones for others, whether these answers are kept already or come for it, and whatever it says
+// to caches. What is beyond its share is sent to it past the cache.
 func TestOneReadsNothing(t *testing.T) {
 	const memory, size = 64 << 20, 7 << 20
 	body := make([]byte, size)
@@ -189,12 +189,14 @@ func TestOneReadsNothing(t *testing.T) {
 		}
 		late := s.DialBy(small("127.0.0.2"))
 		late.Send("GET /other0 HTTP/1.1\r\nHost: test.example\r\n\r\n")
-		must.Get(http.ReadResponse(late.R, nil))(t) // which is not kept, and that is so for this client alone
+		// which is not kept, and that is so for this client alone
+		must.Get(http.ReadResponse(late.R, nil))(t)
 		for i := range 3 {
 			target := fmt.Sprint("/other", i)
 			get(t, s, target)
 			if _, said := get(t, s, target); !strings.Contains(said, "hit") {
-				t.Errorf("first %v: %s: nothing long is kept any more: %.80q", first, target, said[len(said)-60:])
+				t.Errorf("first %v: %s: nothing long is kept any more: %.80q", first, target,
+					said[len(said)-60:])
 			}
 		}
 	}

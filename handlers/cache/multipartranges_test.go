@@ -12,7 +12,8 @@ import (
 )
 
 // TestSeveralParts: an answer with several parts has no Content-Range of its own, whatever the
-// application has said (RFC 9110 section 15.3.7.2), and its parts have a type if the answer had one.
+// application has said (RFC 9110 section 15.3.7.2), and its parts have a type if the answer had
+// one.
 func TestSeveralParts(t *testing.T) {
 	for _, contentType := range []string{"", "text/plain"} {
 		o := &origin{answer: func(n int32, req *conn.Request, w *conn.Response) int {
@@ -38,8 +39,8 @@ func TestSeveralParts(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if types, has := p.Header["Content-Type"]; has != (contentType != "") || has && types[0] != contentType ||
-				p.Header.Get("Content-Range") == "" {
+			if types, has := p.Header["Content-Type"]; has != (contentType != "") ||
+				has && types[0] != contentType || p.Header.Get("Content-Range") == "" {
 				t.Errorf("type %q: %v", contentType, p.Header)
 			}
 		}

@@ -14,8 +14,8 @@ import (
 	"github.com/lwango/lwango/internal/test/must"
 )
 
-// TestMux: the layer is middleware of a Mux: its patterns, their values and its errors are as they are
-// without, and what is around the layer sees hits.
+// TestMux: the layer is middleware of a Mux: its patterns, their values and its errors are as they
+// are without, and what is around the layer sees hits.
 func TestMux(t *testing.T) {
 	modes.Run(t, func(t *testing.T, m modes.Mode) {
 		s := &cached{store: open(t)}
@@ -77,8 +77,8 @@ func TestMux(t *testing.T) {
 				fields = append(fields, tt.field)
 			}
 			if got := ask(tt.line, fields...); got != tt.want || asked.Load() != tt.asked {
-				t.Errorf("step %d, %s: %s, %d requests to the handlers; want %s, %d", i, tt.line, got, asked.Load(),
-					tt.want, tt.asked)
+				t.Errorf("step %d, %s: %s, %d requests to the handlers; want %s, %d", i, tt.line, got,
+					asked.Load(), tt.want, tt.asked)
 			}
 			if passed.Load() != int32(i+1) {
 				t.Errorf("step %d: what is around the layer has seen %d", i, passed.Load())

@@ -32,10 +32,11 @@ func TestCertificates(t *testing.T) {
 		{"", false, "a1 a1 a1"},
 	} {
 		var n atomic.Int32
-		s := start(t, modes.Direct, cache.Settings{Key: tt.key}, func(req *conn.Request, w *conn.Response) int {
-			fields(w, "Cache-Control: max-age=100")
-			return w.Text(200, fmt.Sprint(req.TLS().PeerCertificates[0].Subject.CommonName, n.Add(1)))
-		})
+		s := start(t, modes.Direct, cache.Settings{Key: tt.key},
+			func(req *conn.Request, w *conn.Response) int {
+				fields(w, "Cache-Control: max-age=100")
+				return w.Text(200, fmt.Sprint(req.TLS().PeerCertificates[0].Subject.CommonName, n.Add(1)))
+			})
 		config := modes.ServerTLS().Clone()
 		config.ClientAuth = tls.RequireAnyClientCert
 		if tt.proved {
@@ -55,8 +56,8 @@ func TestCertificates(t *testing.T) {
 	}
 }
 
-// TestValidatedForOthersAlone: an answer for another one, which a request has waited for, says nothing
-// of what is kept.
+// TestValidatedForOthersAlone: an answer for another one, which a request has waited for, says
+// nothing of what is kept.
 func TestValidatedForOthersAlone(t *testing.T) {
 	goOn := new(loop.Promise[struct{}])
 	o := &origin{answer: func(n int32, req *conn.Request, w *conn.Response) int {

@@ -88,7 +88,8 @@ func TestPassedOnEnds(t *testing.T) {
 		}}
 		s := start(t, m, cache.Settings{}, o.serve)
 		for path, want := range map[string]string{"/short": "200 1000 1000 map[]",
-			"/long": "200 200000 200000 map[]", "/empty": "404", "/pieces": "200 -1 200000 map[X-Sum:[1]]", "/cut": "cut"} {
+			"/long": "200 200000 200000 map[]", "/empty": "404", "/pieces": "200 -1 200000 map[X-Sum:[1]]",
+			"/cut": "cut"} {
 			c := s.Dial()
 			c.Send("GET " + path + " HTTP/1.1\r\nHost: test.example\r\n\r\n")
 			resp := must.Get(http.ReadResponse(c.R, nil))(t)

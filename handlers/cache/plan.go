@@ -12,8 +12,8 @@ import (
 	"github.com/lwango/lwango/internal/wire/rfc9111"
 )
 
-// plan is what becomes of a request for which there is an answer, kept or on its way. decide makes all
-// of it, from values alone; send and follow only do what it says.
+// plan is what becomes of a request for which there is an answer, kept or on its way. decide makes
+// all of it, from values alone; send and follow only do what it says.
 type plan struct {
 	act    act
 	why    rfc9111.Forward // with forwards: as Cache-Status has it
@@ -146,7 +146,8 @@ func (p *plan) narrow(q *planRequest, s *planResponse) {
 	case err != nil:
 	case len(ranges) == 1:
 		p.status, p.reason, p.part = http.StatusPartialContent, "", ranges[0]
-	case s.place == ofMemory && !s.encoded(): // a client would decode the parts with what is around them
+	case s.place == ofMemory && !s.encoded():
+		// a client would decode the parts with what is around them
 		p.status, p.reason, p.body, p.parts = http.StatusPartialContent, "", severalParts, ranges
 	}
 }

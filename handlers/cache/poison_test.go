@@ -23,51 +23,80 @@ func TestPoisoning(t *testing.T) {
 		h := req.Header()
 		return w.Text(200, fmt.Sprint(n, " ", req.Host(), " ", req.Target(), h.Get("X-Forwarded-Host"),
 			h.Get("x_forwarded_host"), h.Get("X-Original-URL"), h.Get("X-Rewrite-URL"),
-			h.Get("X-Forwarded-Scheme"), h.Get("X-Forwarded-Prefix"), h.Get("X-HTTP-Method-Override"), h.Get("Forwarded"),
-			h.Get("Front-End-Https"), h.Get("CF-Visitor"), h.Get("CloudFront-Forwarded-Proto"), h.Get("X-Arr-Ssl"),
-			h.Get("X-Invoke-Path"), h.Get("front_end_https")))
+			h.Get("X-Forwarded-Scheme"), h.Get("X-Forwarded-Prefix"), h.Get("X-HTTP-Method-Override"),
+			h.Get("Forwarded"), h.Get("Front-End-Https"), h.Get("CF-Visitor"),
+			h.Get("CloudFront-Forwarded-Proto"), h.Get("X-Arr-Ssl"), h.Get("X-Invoke-Path"),
+			h.Get("front_end_https")))
 	}}
 	for _, tt := range []struct {
 		name        string
 		evil, plain string // requests; the first asks first
 	}{
-		{"forwarded host", "GET / HTTP/1.1\r\nHost: h\r\nX-Forwarded-Host: evil\r\n", "GET / HTTP/1.1\r\nHost: h\r\n"},
-		{"in CGI", "GET / HTTP/1.1\r\nHost: h\r\nX_Forwarded_Host: evil\r\n", "GET / HTTP/1.1\r\nHost: h\r\n"},
-		{"original URL", "GET / HTTP/1.1\r\nHost: h\r\nX-Original-URL: /admin\r\n", "GET / HTTP/1.1\r\nHost: h\r\n"},
-		{"method", "GET / HTTP/1.1\r\nHost: h\r\nX-HTTP-Method-Override: POST\r\n", "GET / HTTP/1.1\r\nHost: h\r\n"},
-		{"Forwarded", "GET / HTTP/1.1\r\nHost: h\r\nForwarded: host=evil\r\n", "GET / HTTP/1.1\r\nHost: h\r\n"},
+		{"forwarded host", "GET / HTTP/1.1\r\nHost: h\r\nX-Forwarded-Host: evil\r\n",
+			"GET / HTTP/1.1\r\nHost: h\r\n"},
+		{"in CGI", "GET / HTTP/1.1\r\nHost: h\r\nX_Forwarded_Host: evil\r\n",
+			"GET / HTTP/1.1\r\nHost: h\r\n"},
+		{"original URL", "GET / HTTP/1.1\r\nHost: h\r\nX-Original-URL: /admin\r\n",
+			"GET / HTTP/1.1\r\nHost: h\r\n"},
+		{"method", "GET / HTTP/1.1\r\nHost: h\r\nX-HTTP-Method-Override: POST\r\n",
+			"GET / HTTP/1.1\r\nHost: h\r\n"},
+		{"Forwarded", "GET / HTTP/1.1\r\nHost: h\r\nForwarded: host=evil\r\n",
+			"GET / HTTP/1.1\r\nHost: h\r\n"},
 		{"port", "GET / HTTP/1.1\r\nHost: h:1234\r\n", "GET / HTTP/1.1\r\nHost: h\r\n"},
 		{"absolute", "GET http://h/x HTTP/1.1\r\nHost: h\r\n", "GET /x HTTP/1.1\r\nHost: h\r\n"},
-		{"absolute, another host", "GET http://evil/ HTTP/1.1\r\nHost: h\r\n", "GET / HTTP/1.1\r\nHost: h\r\n"},
-		{"empty port", "GET //h/x HTTP/1.1\r\nHost: hhttp:\r\n", "GET http://h/x HTTP/1.1\r\nHost: h\r\n"},
-		{"dot segments", "GET /a/../account HTTP/1.1\r\nHost: h\r\n", "GET /account HTTP/1.1\r\nHost: h\r\n"},
+		{"absolute, another host", "GET http://evil/ HTTP/1.1\r\nHost: h\r\n",
+			"GET / HTTP/1.1\r\nHost: h\r\n"},
+		{"empty port", "GET //h/x HTTP/1.1\r\nHost: hhttp:\r\n",
+			"GET http://h/x HTTP/1.1\r\nHost: h\r\n"},
+		{"dot segments", "GET /a/../account HTTP/1.1\r\nHost: h\r\n",
+			"GET /account HTTP/1.1\r\nHost: h\r\n"},
 		{"encoded slash", "GET /a%2Fb HTTP/1.1\r\nHost: h\r\n", "GET /a/b HTTP/1.1\r\nHost: h\r\n"},
 		{"encoded letter", "GET /%61 HTTP/1.1\r\nHost: h\r\n", "GET /a HTTP/1.1\r\nHost: h\r\n"},
 		{"suffix", "GET /account/x.css HTTP/1.1\r\nHost: h\r\n", "GET /account HTTP/1.1\r\nHost: h\r\n"},
-		{"path parameter", "GET /account;x.css HTTP/1.1\r\nHost: h\r\n", "GET /account HTTP/1.1\r\nHost: h\r\n"},
+		{"path parameter", "GET /account;x.css HTTP/1.1\r\nHost: h\r\n",
+			"GET /account HTTP/1.1\r\nHost: h\r\n"},
 		{"encoded line end", "GET /a%0d%0aX:y HTTP/1.1\r\nHost: h\r\n", "GET /a HTTP/1.1\r\nHost: h\r\n"},
-		{"query separators", "GET /?a=1;b=2 HTTP/1.1\r\nHost: h\r\n", "GET /?a=1&b=2 HTTP/1.1\r\nHost: h\r\n"},
+		{"query separators", "GET /?a=1;b=2 HTTP/1.1\r\nHost: h\r\n",
+			"GET /?a=1&b=2 HTTP/1.1\r\nHost: h\r\n"},
 		{"query twice", "GET /?a=1&a=2 HTTP/1.1\r\nHost: h\r\n", "GET /?a=2&a=1 HTTP/1.1\r\nHost: h\r\n"},
-		{"a name in codes", "GET /?%61=2&a=1 HTTP/1.1\r\nHost: h\r\n", "GET /?a=1&%61=2 HTTP/1.1\r\nHost: h\r\n"},
-		{"a name of PHP", "GET /?a_b=2&a.b=1 HTTP/1.1\r\nHost: h\r\n", "GET /?a.b=1&a_b=2 HTTP/1.1\r\nHost: h\r\n"},
-		{"a name without case", "GET /?B=0&a=2&A=1 HTTP/1.1\r\nHost: h\r\n", "GET /?B=0&A=1&a=2 HTTP/1.1\r\nHost: h\r\n"},
-		{"a list", "GET /?a[0]=2&a[]=1 HTTP/1.1\r\nHost: h\r\n", "GET /?a[]=1&a[0]=2 HTTP/1.1\r\nHost: h\r\n"},
-		{"a parameter in another one", "GET /?u=x;a=2&a=1 HTTP/1.1\r\nHost: h\r\n", "GET /?a=1&u=x;a=2 HTTP/1.1\r\nHost: h\r\n"},
-		{"a parameter behind a semicolon", "GET /?a=1&u=x;a=evil HTTP/1.1\r\nHost: h\r\n", "GET /?a=1&u=x HTTP/1.1\r\nHost: h\r\n"},
-		{"two question marks", "GET /?a=1?a=evil HTTP/1.1\r\nHost: h\r\n", "GET /?a=1 HTTP/1.1\r\nHost: h\r\n"},
-		{"a backslash", "GET /account\\x.css HTTP/1.1\r\nHost: h\r\n", "GET /account HTTP/1.1\r\nHost: h\r\n"},
+		{"a name in codes", "GET /?%61=2&a=1 HTTP/1.1\r\nHost: h\r\n",
+			"GET /?a=1&%61=2 HTTP/1.1\r\nHost: h\r\n"},
+		{"a name of PHP", "GET /?a_b=2&a.b=1 HTTP/1.1\r\nHost: h\r\n",
+			"GET /?a.b=1&a_b=2 HTTP/1.1\r\nHost: h\r\n"},
+		{"a name without case", "GET /?B=0&a=2&A=1 HTTP/1.1\r\nHost: h\r\n",
+			"GET /?B=0&A=1&a=2 HTTP/1.1\r\nHost: h\r\n"},
+		{"a list", "GET /?a[0]=2&a[]=1 HTTP/1.1\r\nHost: h\r\n",
+			"GET /?a[]=1&a[0]=2 HTTP/1.1\r\nHost: h\r\n"},
+		{"a parameter in another one", "GET /?u=x;a=2&a=1 HTTP/1.1\r\nHost: h\r\n",
+			"GET /?a=1&u=x;a=2 HTTP/1.1\r\nHost: h\r\n"},
+		{"a parameter behind a semicolon", "GET /?a=1&u=x;a=evil HTTP/1.1\r\nHost: h\r\n",
+			"GET /?a=1&u=x HTTP/1.1\r\nHost: h\r\n"},
+		{"two question marks", "GET /?a=1?a=evil HTTP/1.1\r\nHost: h\r\n",
+			"GET /?a=1 HTTP/1.1\r\nHost: h\r\n"},
+		{"a backslash", "GET /account\\x.css HTTP/1.1\r\nHost: h\r\n",
+			"GET /account HTTP/1.1\r\nHost: h\r\n"},
 		{"a zero", "GET /account%00.css HTTP/1.1\r\nHost: h\r\n", "GET /account HTTP/1.1\r\nHost: h\r\n"},
 		{"two slashes", "GET //account HTTP/1.1\r\nHost: h\r\n", "GET /account HTTP/1.1\r\nHost: h\r\n"},
-		{"encoded dot segments", "GET /a/%2e%2e/account HTTP/1.1\r\nHost: h\r\n", "GET /account HTTP/1.1\r\nHost: h\r\n"},
-		{"rewritten URL", "GET / HTTP/1.1\r\nHost: h\r\nX-Rewrite-URL: /admin\r\n", "GET / HTTP/1.1\r\nHost: h\r\n"},
-		{"forwarded scheme", "GET / HTTP/1.1\r\nHost: h\r\nX-Forwarded-Scheme: http\r\n", "GET / HTTP/1.1\r\nHost: h\r\n"},
-		{"forwarded prefix", "GET / HTTP/1.1\r\nHost: h\r\nX-Forwarded-Prefix: /evil\r\n", "GET / HTTP/1.1\r\nHost: h\r\n"},
-		{"scheme of IIS", "GET / HTTP/1.1\r\nHost: h\r\nFront-End-Https: evil\r\n", "GET / HTTP/1.1\r\nHost: h\r\n"},
-		{"scheme of IIS in CGI", "GET / HTTP/1.1\r\nHost: h\r\nfront_end_https: evil\r\n", "GET / HTTP/1.1\r\nHost: h\r\n"},
-		{"scheme of Cloudflare", "GET / HTTP/1.1\r\nHost: h\r\nCf-Visitor: evil\r\n", "GET / HTTP/1.1\r\nHost: h\r\n"},
-		{"scheme of CloudFront", "GET / HTTP/1.1\r\nHost: h\r\nCloudFront-Forwarded-Proto: evil\r\n", "GET / HTTP/1.1\r\nHost: h\r\n"},
-		{"scheme of ARR", "GET / HTTP/1.1\r\nHost: h\r\nX-ARR-SSL: evil\r\n", "GET / HTTP/1.1\r\nHost: h\r\n"},
-		{"path of Next.js", "GET / HTTP/1.1\r\nHost: h\r\nX-Invoke-Path: /evil\r\n", "GET / HTTP/1.1\r\nHost: h\r\n"},
+		{"encoded dot segments", "GET /a/%2e%2e/account HTTP/1.1\r\nHost: h\r\n",
+			"GET /account HTTP/1.1\r\nHost: h\r\n"},
+		{"rewritten URL", "GET / HTTP/1.1\r\nHost: h\r\nX-Rewrite-URL: /admin\r\n",
+			"GET / HTTP/1.1\r\nHost: h\r\n"},
+		{"forwarded scheme", "GET / HTTP/1.1\r\nHost: h\r\nX-Forwarded-Scheme: http\r\n",
+			"GET / HTTP/1.1\r\nHost: h\r\n"},
+		{"forwarded prefix", "GET / HTTP/1.1\r\nHost: h\r\nX-Forwarded-Prefix: /evil\r\n",
+			"GET / HTTP/1.1\r\nHost: h\r\n"},
+		{"scheme of IIS", "GET / HTTP/1.1\r\nHost: h\r\nFront-End-Https: evil\r\n",
+			"GET / HTTP/1.1\r\nHost: h\r\n"},
+		{"scheme of IIS in CGI", "GET / HTTP/1.1\r\nHost: h\r\nfront_end_https: evil\r\n",
+			"GET / HTTP/1.1\r\nHost: h\r\n"},
+		{"scheme of Cloudflare", "GET / HTTP/1.1\r\nHost: h\r\nCf-Visitor: evil\r\n",
+			"GET / HTTP/1.1\r\nHost: h\r\n"},
+		{"scheme of CloudFront", "GET / HTTP/1.1\r\nHost: h\r\nCloudFront-Forwarded-Proto: evil\r\n",
+			"GET / HTTP/1.1\r\nHost: h\r\n"},
+		{"scheme of ARR", "GET / HTTP/1.1\r\nHost: h\r\nX-ARR-SSL: evil\r\n",
+			"GET / HTTP/1.1\r\nHost: h\r\n"},
+		{"path of Next.js", "GET / HTTP/1.1\r\nHost: h\r\nX-Invoke-Path: /evil\r\n",
+			"GET / HTTP/1.1\r\nHost: h\r\n"},
 		{"question mark", "GET /? HTTP/1.1\r\nHost: h\r\n", "GET / HTTP/1.1\r\nHost: h\r\n"},
 	} {
 		s := start(t, modes.Direct, cache.Settings{SortQuery: true}, o.serve)
@@ -191,7 +220,8 @@ func TestLongKeys(t *testing.T) {
 		}{{long, false}, {9 << 10, false}, {7 << 10, true}} {
 			target := "/" + strings.Repeat("x", tt.size)
 			first, _ := get(t, c, target)
-			if again, said := get(t, c, target); (again.Text == first.Text) != tt.kept || again.StatusCode != 200 {
+			if again, said := get(t, c, target); (again.Text == first.Text) != tt.kept ||
+				again.StatusCode != 200 {
 				t.Errorf("key %q, %d bytes: %.100s", key, tt.size, said)
 			}
 		}
@@ -201,7 +231,8 @@ func TestLongKeys(t *testing.T) {
 	}
 }
 
-// TestForwardedIsNotKept: what an application lets another handler answer is for whom it has chosen.
+// TestForwardedIsNotKept: what an application lets another handler answer is for whom it has
+// chosen.
 func TestForwardedIsNotKept(t *testing.T) {
 	o := &origin{answer: func(n int32, req *conn.Request, w *conn.Response) int {
 		status, err := req.Layer().Forward("/secret", w, func(_ *conn.Request, w *conn.Response) int {
@@ -212,7 +243,8 @@ func TestForwardedIsNotKept(t *testing.T) {
 		}
 		return status
 	}}
-	s := start(t, modes.Direct, cache.Settings{TTL: map[string]time.Duration{"any": time.Minute}}, o.serve)
+	s := start(t, modes.Direct, cache.Settings{TTL: map[string]time.Duration{"any": time.Minute}},
+		o.serve)
 	for i := range 2 {
 		if a, said := get(t, s, "/"); a.Text != fmt.Sprint("secret ", i+1) {
 			t.Error(said)
@@ -220,7 +252,8 @@ func TestForwardedIsNotKept(t *testing.T) {
 	}
 }
 
-// TestRewritten: beside a rewritten target the one that was sent counts, since the application sees it.
+// TestRewritten: beside a rewritten target the one that was sent counts, since the application sees
+// it.
 func TestRewritten(t *testing.T) {
 	o := &origin{answer: func(n int32, req *conn.Request, w *conn.Response) int {
 		fields(w, "Cache-Control: max-age=100")
@@ -253,18 +286,22 @@ func TestPoisoningByOwnKey(t *testing.T) {
 		evil, plain string // requests; the first asks first
 		same        bool   // both get the same answer
 	}{
-		{"encoded slash", "GET /a%2Fb HTTP/1.1\r\nHost: h\r\n", "GET /a/b HTTP/1.1\r\nHost: h\r\n", false},
+		{"encoded slash", "GET /a%2Fb HTTP/1.1\r\nHost: h\r\n", "GET /a/b HTTP/1.1\r\nHost: h\r\n",
+			false},
 		{"encoded letter", "GET /%61 HTTP/1.1\r\nHost: h\r\n", "GET /a HTTP/1.1\r\nHost: h\r\n", false},
 		{"two slashes", "GET /a//b HTTP/1.1\r\nHost: h\r\n", "GET /a/b HTTP/1.1\r\nHost: h\r\n", false},
 		{"slashes in front", "GET //b HTTP/1.1\r\nHost: h\r\n", "GET /b HTTP/1.1\r\nHost: h\r\n", false},
 		{"dot segments", "GET /a/../b HTTP/1.1\r\nHost: h\r\n", "GET /b HTTP/1.1\r\nHost: h\r\n", false},
-		{"encoded dot segments", "GET /a/%2e%2e/b HTTP/1.1\r\nHost: h\r\n", "GET /b HTTP/1.1\r\nHost: h\r\n", false},
+		{"encoded dot segments", "GET /a/%2e%2e/b HTTP/1.1\r\nHost: h\r\n",
+			"GET /b HTTP/1.1\r\nHost: h\r\n", false},
 		{"absolute", "GET http://h/x HTTP/1.1\r\nHost: h\r\n", "GET /x HTTP/1.1\r\nHost: h\r\n", false},
 		{"port", "GET /x HTTP/1.1\r\nHost: h:1234\r\n", "GET /x HTTP/1.1\r\nHost: h\r\n", false},
 		{"capitals", "GET /x HTTP/1.1\r\nHost: H\r\n", "GET /x HTTP/1.1\r\nHost: h\r\n", false},
-		{"what it leaves out", "GET /x?y HTTP/1.1\r\nHost: h\r\n", "GET /x?z HTTP/1.1\r\nHost: www.h\r\n", true},
+		{"what it leaves out", "GET /x?y HTTP/1.1\r\nHost: h\r\n", "GET /x?z HTTP/1.1\r\nHost: www.h\r\n",
+			true},
 		{"question mark", "GET /x? HTTP/1.1\r\nHost: h\r\n", "GET /x HTTP/1.1\r\nHost: h\r\n", false},
-		{"encoded as it must be", "GET /%C3%A4%20 HTTP/1.1\r\nHost: [::1]\r\n", "GET /%C3%A4%20 HTTP/1.1\r\nHost: h\r\n", true},
+		{"encoded as it must be", "GET /%C3%A4%20 HTTP/1.1\r\nHost: [::1]\r\n",
+			"GET /%C3%A4%20 HTTP/1.1\r\nHost: h\r\n", true},
 	} {
 		for _, key := range []string{"{path}", "{scheme}{uri}", "{path}{query}", "x"} {
 			o := &origin{answer: func(n int32, req *conn.Request, w *conn.Response) int {
@@ -276,7 +313,8 @@ func TestPoisoningByOwnKey(t *testing.T) {
 			second := s.Exchange(tt.plain + "Connection: close\r\n\r\n")
 			_, a, _ := strings.Cut(first, "\r\n\r\n")
 			_, b, _ := strings.Cut(second, "\r\n\r\n")
-			if same := tt.same && !(strings.ContainsAny(key, "uq") && strings.Contains(tt.evil, "?")); (a == b) != same {
+			if same := tt.same &&
+				!(strings.ContainsAny(key, "uq") && strings.Contains(tt.evil, "?")); (a == b) != same {
 				t.Errorf("%s, key %s: %q, then %q", tt.name, key, a, b)
 			}
 			if third := s.Exchange(tt.plain + "Connection: close\r\n\r\n"); !strings.HasSuffix(third, b) ||
@@ -304,14 +342,16 @@ func TestRewrittenByOwnKey(t *testing.T) {
 		return inner(req, w)
 	})
 	for i, target := range []string{"/a?x", "/b", "/a?y", "/index.php"} {
-		if a, said := get(t, c, target); a.Text != []string{"/a?x", "/b", "/a?x", "/index.php"}[i]+" /index.php" {
+		if a, said := get(t, c, target); a.Text != []string{"/a?x", "/b", "/a?x", "/index.php"}[i]+
+			" /index.php" {
 			t.Error(said)
 		}
 	}
 }
 
-// TestHostAsItWasSent: a redirect to the same name in small letters, which a client has got that has
-// sent capital ones, is no answer to those that have not. What is kept of a URL is purged for all.
+// TestHostAsItWasSent: a redirect to the same name in small letters, which a client has got that
+// has sent capital ones, is no answer to those that have not. What is kept of a URL is purged for
+// all.
 func TestHostAsItWasSent(t *testing.T) {
 	modes.Run(t, func(t *testing.T, m modes.Mode) {
 		o := &origin{answer: func(n int32, req *conn.Request, w *conn.Response) int {
@@ -344,8 +384,8 @@ func TestHostAsItWasSent(t *testing.T) {
 	})
 }
 
-// TestFieldsOfTheConnection: to the handler, fields are what they are without a cache. Which of them
-// are not sent on, Connection says, so a request with it leaves nothing for others.
+// TestFieldsOfTheConnection: to the handler, fields are what they are without a cache. Which of
+// them are not sent on, Connection says, so a request with it leaves nothing for others.
 func TestFieldsOfTheConnection(t *testing.T) {
 	o := &origin{answer: func(n int32, req *conn.Request, w *conn.Response) int {
 		fields(w, "Cache-Control: max-age=100", "Vary: Accept-Language, Content-Type")
@@ -355,8 +395,10 @@ func TestFieldsOfTheConnection(t *testing.T) {
 	s := start(t, modes.Direct, cache.Settings{}, o.serve)
 	s.run(t, o, []step{
 		{line: "/; Connection: Accept-Language; Accept-Language: de", want: "200  de lwango; fwd=bypass"},
-		{line: "/; Connection: keep-alive, TE; Accept-Language: de", want: "200  de lwango; fwd=uri-miss; stored"},
-		{line: "/; Content-Type: a/b; Accept-Language: de", want: "200 a/b de lwango; fwd=vary-miss; stored"},
+		{line: "/; Connection: keep-alive, TE; Accept-Language: de",
+			want: "200  de lwango; fwd=uri-miss; stored"},
+		{line: "/; Content-Type: a/b; Accept-Language: de",
+			want: "200 a/b de lwango; fwd=vary-miss; stored"},
 		{line: "/; Content-Type: a/b; Accept-Language: de", want: "200 a/b de lwango; hit; ttl=100"},
 		{line: "/; Accept-Language: de", want: "200  de lwango; hit; ttl=100"},
 	})

@@ -32,7 +32,8 @@ func TestKeptAfterAll(t *testing.T) {
 		s.Skip(time.Second)
 		get(t, s, "/") // one more
 		s.Skip(time.Second)
-		if _, said := get(t, s, "/", "Cookie: a=b"); i == 0 && said != "200  lwango; fwd=uri-miss; stored" ||
+		if _, said := get(t, s, "/", "Cookie: a=b"); i == 0 &&
+			said != "200  lwango; fwd=uri-miss; stored" ||
 			i > 0 && !strings.HasPrefix(said, "200  lwango; hit; ttl=") {
 			t.Errorf("round %d: %s", i, said)
 		}

@@ -57,11 +57,12 @@ func (p *Purge) Check() error {
 	return nil
 }
 
-// Purge purges, and tells other processes of it where Share has been called. By tag or prefix, or of
-// all, it costs the same whatever is kept: what is purged is found out when it is asked for, and its
-// memory comes back a little later. What is kept of a URL in memory is removed at once. Where the store has a folder, Purge writes to the disk: a handler calls it by
-// Request.Await. The errors are those of Check and of the disk; then a restart may bring back what
-// was purged. Any goroutine may call it.
+// Purge purges, and tells other processes of it where Share has been called. By tag or prefix, or
+// of all, it costs the same whatever is kept: what is purged is found out when it is asked for, and
+// its memory comes back a little later. What is kept of a URL in memory is removed at once. Where
+// the store has a folder, Purge writes to the disk: a handler calls it by Request.Await. The errors
+// are those of Check and of the disk; then a restart may bring back what was purged. Any goroutine
+// may call it.
 func (s *Store) Purge(p Purge) error {
 	return s.do(purgeMessage{Purge: p}, true)
 }
@@ -157,8 +158,8 @@ func (s *Store) Shared(texts ...[]byte) error {
 	return cmp.Or(bad, s.apply(all...).Wait())
 }
 
-// Inherited is Shared for what a process has purged that this one has taken the place of. It tells those
-// that Share tells, too: this one may have been replaced itself since.
+// Inherited is Shared for what a process has purged that this one has taken the place of. It tells
+// those that Share tells, too: this one may have been replaced itself since.
 func (s *Store) Inherited(text []byte) error {
 	if share := s.share.Load(); share != nil {
 		(*share)(text, false)
@@ -234,8 +235,8 @@ func cutScheme(b []byte) (host int, ok bool) {
 // prefixesOf returns the beginnings of the first lines of keys for the beginning of a URL.
 func prefixesOf(u string) (prefixes [][]byte) { return urlsOf(u, false) }
 
-// urlsOf writes a URL as the first lines of keys have it. Of one that is not whole, the last segment is as it
-// is: "/a/." may be the beginning of "/a/.b".
+// urlsOf writes a URL as the first lines of keys have it. Of one that is not whole, the last
+// segment is as it is: "/a/." may be the beginning of "/a/.b".
 func urlsOf(u string, whole bool) (urls [][]byte) {
 	if strings.HasPrefix(u, "//") {
 		return append(urlsOf("http:"+u, whole), urlsOf("https:"+u, whole)...)

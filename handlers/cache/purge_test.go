@@ -50,7 +50,8 @@ func TestPurge(t *testing.T) {
 		}{
 			{"a URL", cache.Purge{URLs: []string{"HOST/a/1"}}, "/a/1?x /a/2 /b/1 /b/12"},
 			{"URLs", cache.Purge{URLs: []string{"HOST/a/1?x", "HOST/b/1#here"}}, "/a/1 /a/2 /b/12"},
-			{"another host", cache.Purge{URLs: []string{"//other.example/a/1"}}, "/a/1 /a/1?x /a/2 /b/1 /b/12"},
+			{"another host", cache.Purge{URLs: []string{"//other.example/a/1"}},
+				"/a/1 /a/1?x /a/2 /b/1 /b/12"},
 			{"a prefix", cache.Purge{Prefixes: []string{"HOST/b/1"}}, "/a/1 /a/1?x /a/2"},
 			{"a folder", cache.Purge{Prefixes: []string{"HOST/a/"}}, "/b/1 /b/12"},
 			{"a tag", cache.Purge{Tags: []string{"1"}}, "/a/2 /b/12"},
@@ -59,8 +60,10 @@ func TestPurge(t *testing.T) {
 			{"no such tag", cache.Purge{Tags: []string{"al"}}, "/a/1 /a/1?x /a/2 /b/1 /b/12"},
 			{"both", cache.Purge{Tags: []string{"a"}, URLs: []string{"HOST/b/12"}}, "/b/1"},
 			{"all", cache.Purge{All: true}, ""},
-			{"a tag, soft", cache.Purge{Tags: []string{"1"}, Soft: true}, "[/a/1] [/a/1?x] /a/2 [/b/1] /b/12"},
-			{"a URL, soft", cache.Purge{URLs: []string{"HOST/a/2"}, Soft: true}, "/a/1 /a/1?x [/a/2] /b/1 /b/12"},
+			{"a tag, soft", cache.Purge{Tags: []string{"1"}, Soft: true},
+				"[/a/1] [/a/1?x] /a/2 [/b/1] /b/12"},
+			{"a URL, soft", cache.Purge{URLs: []string{"HOST/a/2"}, Soft: true},
+				"/a/1 /a/1?x [/a/2] /b/1 /b/12"},
 			{"all, soft", cache.Purge{All: true, Soft: true}, "[/a/1] [/a/1?x] [/a/2] [/b/1] [/b/12]"},
 		} {
 			s := start(t, m, cache.Settings{}, tagged)
@@ -125,12 +128,13 @@ func TestPurgeMethod(t *testing.T) {
 			{"tags", "/", []string{"Cache-Tag: b, 2"}, []string{own}, 200, "/a/1"},
 			{"soft", "/a/1", []string{"Soft-Purge: 1"}, []string{own}, 200, "[/a/1] /a/2 /b/1"},
 		} {
-			s := start(t, m, cache.Settings{PurgeFrom: tt.from}, func(req *conn.Request, w *conn.Response) int {
-				if req.Method() == "PURGE" {
-					t.Error("PURGE reached the application")
-				}
-				return tagged(req, w)
-			})
+			s := start(t, m, cache.Settings{PurgeFrom: tt.from},
+				func(req *conn.Request, w *conn.Response) int {
+					if req.Method() == "PURGE" {
+						t.Error("PURGE reached the application")
+					}
+					return tagged(req, w)
+				})
 			for _, target := range targets {
 				get(t, s, target)
 			}
@@ -142,17 +146,19 @@ func TestPurgeMethod(t *testing.T) {
 			}
 		}
 	})
-	if _, err := cache.New(open(t), cache.Settings{PurgeFrom: []string{"x"}}, handlers.Env{}); err == nil ||
+	if _, err := cache.New(open(t), cache.Settings{PurgeFrom: []string{"x"}},
+		handlers.Env{}); err == nil ||
 		!strings.HasPrefix(err.Error(), "purge_from") {
 		t.Errorf("a network that is none: %v", err)
 	}
 }
 
-// TestPurgeOfKey: on a route with a key of its own, PURGE is about that key, and a program names its
-// text.
+// TestPurgeOfKey: on a route with a key of its own, PURGE is about that key, and a program names
+// its text.
 func TestPurgeOfKey(t *testing.T) {
 	modes.Run(t, func(t *testing.T, m modes.Mode) {
-		s := start(t, m, cache.Settings{Key: "page {path}", PurgeFrom: []string{"127.0.0.1", "unix:"}}, tagged)
+		s := start(t, m, cache.Settings{Key: "page {path}", PurgeFrom: []string{"127.0.0.1", "unix:"}},
+			tagged)
 		for _, purge := range []func(){
 			func() { s.Request("PURGE /a?whatever", nil, "") },
 			func() {
@@ -221,7 +227,8 @@ func TestPurgeShared(t *testing.T) {
 		}
 		all[0].store.Share(nil)
 		_ = all[0].store.Purge(cache.Purge{All: true})
-		want := `[{"tags":["a"],"soft":true} true {"urls":["` + scheme(m) + `://test.example/b/1"]} false]`
+		want := `[{"tags":["a"],"soft":true} true {"urls":["` + scheme(m) +
+			`://test.example/b/1"]} false]`
 		if said != want {
 			t.Errorf("%q", sent)
 		}

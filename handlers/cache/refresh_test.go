@@ -24,7 +24,8 @@ const refreshed = "max-age=10, stale-while-revalidate=60"
 // TestRefreshByAny: what is asked for beside is kept, whatever the request says that got what is
 // stale.
 func TestRefreshByAny(t *testing.T) {
-	for _, line := range []string{"HEAD /", "GET /; Range: bytes=0-0", "GET /; Cache-Control: no-store"} {
+	for _, line := range []string{"HEAD /", "GET /; Range: bytes=0-0",
+		"GET /; Cache-Control: no-store"} {
 		o := &origin{answer: func(n int32, req *conn.Request, w *conn.Response) int {
 			fields(w, "Cache-Control: "+refreshed)
 			return w.Text(200, fmt.Sprint(n))
@@ -34,7 +35,9 @@ func TestRefreshByAny(t *testing.T) {
 		s.Skip(20 * time.Second)
 		parts := strings.Split(line, "; ")
 		s.Request(parts[0], parts[1:], "")
-		wait.Until(t, "the end of the refresh", func() bool { return o.n.Load() == 2 && s.stats().Filling == 0 })
+		wait.Until(t, "the end of the refresh", func() bool {
+			return o.n.Load() == 2 && s.stats().Filling == 0
+		})
 		if _, said := get(t, s, "/"); said != "200 2 lwango; hit; ttl=10" {
 			t.Errorf("%s: %s", line, said)
 		}
@@ -67,7 +70,8 @@ func TestRefreshIsNobodys(t *testing.T) {
 	s.Settle()
 	second.rest.Resolve("")
 	wait.Until(t, "the end of the refresh", func() bool { return s.stats().Filling == 0 })
-	if a, said := get(t, s, "/x"); a.Text != whole || a.Header.Get("Cache-Status") != "lwango; hit; ttl=10" {
+	if a, said := get(t, s, "/x"); a.Text != whole ||
+		a.Header.Get("Cache-Status") != "lwango; hit; ttl=10" {
 		t.Errorf("%.100s", said)
 	}
 }
@@ -125,7 +129,9 @@ func TestRefreshesOfSites(t *testing.T) {
 			return w.Text(200, "body")
 		})
 	}
-	s := &cached{serveAll(t, func(req *conn.Request, w *conn.Response) int { return sites[req.Host()](req, w) }), store}
+	s := &cached{serveAll(t, func(req *conn.Request, w *conn.Response) int {
+		return sites[req.Host()](req, w)
+	}), store}
 	c := s.Dial()
 	ask := func(host string, urls int, field string) {
 		for i := range urls {
@@ -182,7 +188,8 @@ func TestSeeks(t *testing.T) {
 				want = "GET   " // which shows it
 			}
 			if seen := *o.seen.Load(); seen != want || o.n.Load() != before+i+1 {
-				t.Errorf("length %d, seek %d: the handler has seen %q, %d requests", length, i, seen, o.n.Load())
+				t.Errorf("length %d, seek %d: the handler has seen %q, %d requests", length, i, seen,
+					o.n.Load())
 			}
 		}
 	}
@@ -244,8 +251,8 @@ func TestAlwaysWhileKept(t *testing.T) {
 	wait.Until(t, "the end of the filling", func() bool { return s.stats().Filling == 0 })
 }
 
-// TestRefreshOfWhatIsNotSent: a client that has its share of long answers is sent the next one past the
-// cache. Where what is kept of that is stale, the application is asked for it once.
+// TestRefreshOfWhatIsNotSent: a client that has its share of long answers is sent the next one past
+// the cache. Where what is kept of that is stale, the application is asked for it once.
 func TestRefreshOfWhatIsNotSent(t *testing.T) {
 	const memory, size = 64 << 20, 7 << 20
 	var asked [3]atomic.Int32

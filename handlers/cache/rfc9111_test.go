@@ -59,7 +59,8 @@ func (s *cached) run(t *testing.T, o *origin, steps []step) {
 			line = "GET " + line
 		}
 		a := s.Request(line, parts[1:], "")
-		got := fmt.Sprint(a.StatusCode, " ", a.Text, " ", strings.Join(a.Header.Values("Cache-Status"), ", "))
+		got := fmt.Sprint(a.StatusCode, " ", a.Text, " ",
+			strings.Join(a.Header.Values("Cache-Status"), ", "))
 		if got != st.want {
 			t.Errorf("step %d, %s: %q, want %q", i, st.line, got, st.want)
 		}
@@ -88,7 +89,8 @@ const past = "Sun, 06 Nov 1994 08:49:37 GMT"
 func TestValidation(t *testing.T) {
 	modes.Run(t, func(t *testing.T, m modes.Mode) {
 		o := &origin{answer: func(n int32, req *conn.Request, w *conn.Response) int {
-			fields(w, "Cache-Control: max-age=10", `ETag: "v1"`, "Last-Modified: "+past, fmt.Sprint("X-N: ", n))
+			fields(w, "Cache-Control: max-age=10", `ETag: "v1"`, "Last-Modified: "+past,
+				fmt.Sprint("X-N: ", n))
 			if n == 2 || n == 4 {
 				return 304
 			}
@@ -100,20 +102,25 @@ func TestValidation(t *testing.T) {
 		s := start(t, m, cache.Settings{}, o.serve)
 		s.run(t, o, []step{
 			{line: `/; If-None-Match: "other"; Range: bytes=0-1; If-Modified-Since: ` + past,
-				want: "206 bo lwango; fwd=uri-miss; stored", asked: "GET   ", number: 1, has: "Content-Range: bytes 0-1/6"},
+				want: "206 bo lwango; fwd=uri-miss; stored", asked: "GET   ", number: 1,
+				has: "Content-Range: bytes 0-1/6"},
 			{line: `/; If-None-Match: "v1"`, want: "304  lwango; hit; ttl=10"},
 			{line: `/; If-None-Match: "v0"`, want: "200 body 1 lwango; hit; ttl=10"},
 			{line: `/; If-Modified-Since: ` + past, want: "304  lwango; hit; ttl=10", has: "Age: 0"},
-			{line: `/; Range: bytes=2-3`, want: "206 dy lwango; hit; ttl=10", has: "Content-Range: bytes 2-3/6"},
+			{line: `/; Range: bytes=2-3`, want: "206 dy lwango; hit; ttl=10",
+				has: "Content-Range: bytes 2-3/6"},
 			{line: `/; Range: bytes=2-3; If-Range: "v0"`, want: "200 body 1 lwango; hit; ttl=10"},
 			{line: `/; Range: bytes=9-`, want: "416  lwango; hit; ttl=10", has: "Content-Range: bytes */6"},
 			{line: "HEAD /", want: "200  lwango; hit; ttl=10", has: "Content-Length: 6"},
-			{skip: 11 * time.Second, line: "/", want: "200 body 1 lwango; fwd=stale; fwd-status=304; stored", has: "X-N: 2", number: 2,
+			{skip: 11 * time.Second, line: "/", want: "200 body 1 lwango; fwd=stale; fwd-status=304; stored",
+				has: "X-N: 2", number: 2,
 				asked: `GET "v1" ` + past + " "},
 			{line: "/", want: "200 body 1 lwango; hit; ttl=10", has: "X-N: 2"},
 			{skip: 11 * time.Second, line: "/", want: "200 body 3 lwango; fwd=stale; stored", number: 3},
-			{line: "/; Cache-Control: no-cache", want: "200 body 3 lwango; fwd=stale; fwd-status=304; stored", has: "X-N: 4", number: 4},
-			{line: `/; Cache-Control: no-cache; If-None-Match: "v2"`, want: "304  lwango; fwd=request; stored", number: 5},
+			{line: "/; Cache-Control: no-cache",
+				want: "200 body 3 lwango; fwd=stale; fwd-status=304; stored", has: "X-N: 4", number: 4},
+			{line: `/; Cache-Control: no-cache; If-None-Match: "v2"`,
+				want: "304  lwango; fwd=request; stored", number: 5},
 			{line: "/", want: "200 body 5 lwango; hit; ttl=10", has: `ETag: "v2"`},
 		})
 	}, modes.Direct, modes.Several, modes.HTTP2)
@@ -131,7 +138,8 @@ func TestValidatedByAnother(t *testing.T) {
 	s := start(t, modes.Direct, cache.Settings{}, o.serve)
 	s.run(t, o, []step{
 		{line: "/", want: "200 1 lwango; fwd=uri-miss; stored"},
-		{skip: 11 * time.Second, line: "/", want: "200 3 lwango; fwd=uri-miss; stored", number: 3, asked: "GET   "},
+		{skip: 11 * time.Second, line: "/", want: "200 3 lwango; fwd=uri-miss; stored", number: 3,
+			asked: "GET   "},
 	})
 }
 
@@ -196,14 +204,16 @@ func TestRefresh(t *testing.T) {
 		get(t, s, "/x")
 		s.Skip(20 * time.Second)
 		for range 3 {
-			if a, _ := get(t, s, "/x"); a.Text != whole || a.Header.Get("Cache-Status") != "lwango; hit; ttl=-10" {
+			if a, _ := get(t, s, "/x"); a.Text != whole ||
+				a.Header.Get("Cache-Status") != "lwango; hit; ttl=-10" {
 				t.Errorf("%d bytes, %s", len(a.Text), a.Header.Get("Cache-Status"))
 			}
 		}
 		second.head.Resolve("")
 		second.rest.Resolve("")
 		wait.Until(t, "the new answer", func() bool { return s.stats().Fills == 2 })
-		if a, _ := get(t, s, "/x"); a.Header.Get("Cache-Status") != "lwango; hit; ttl=10" || second.asked.Load() != 1 {
+		if a, _ := get(t, s, "/x"); a.Header.Get("Cache-Status") != "lwango; hit; ttl=10" ||
+			second.asked.Load() != 1 {
 			t.Errorf("%s, %d requests", a.Header.Get("Cache-Status"), second.asked.Load())
 		}
 	}, modes.Direct, modes.Several)
@@ -222,8 +232,10 @@ func TestKept(t *testing.T) {
 		{"", "", cache.Settings{TTL: map[string]time.Duration{"200": time.Minute}}, true},
 		{"", "", cache.Settings{TTL: map[string]time.Duration{"any": time.Minute}}, true},
 		{"", "", cache.Settings{TTL: map[string]time.Duration{"404": time.Minute}}, false},
-		{"Cache-Control: no-store", "", cache.Settings{TTL: map[string]time.Duration{"200": time.Minute}}, false},
-		{"Cache-Control: private", "", cache.Settings{TTL: map[string]time.Duration{"200": time.Minute}}, false},
+		{"Cache-Control: no-store", "", cache.Settings{TTL: map[string]time.Duration{"200": time.Minute}},
+			false},
+		{"Cache-Control: private", "", cache.Settings{TTL: map[string]time.Duration{"200": time.Minute}},
+			false},
 		{"Cache-Control: max-age=5; Set-Cookie: a=b", "", cache.Settings{}, false},
 		{"Cache-Control: max-age=5; Set-Cookie: a=b", "", cache.Settings{KeepCookies: true}, true},
 		{"Cache-Control: max-age=5; Vary: *", "", cache.Settings{}, false},
@@ -315,7 +327,8 @@ func TestOnlyIfCached(t *testing.T) {
 		return w.Text(200, fmt.Sprint(n))
 	}}
 	s := start(t, modes.Direct, cache.Settings{}, o.serve)
-	if a, _ := get(t, s, "/", "Cache-Control: only-if-cached"); a.StatusCode != 504 || o.n.Load() != 0 {
+	if a, _ := get(t, s, "/", "Cache-Control: only-if-cached"); a.StatusCode != 504 ||
+		o.n.Load() != 0 {
 		t.Errorf("%d", a.StatusCode)
 	}
 	get(t, s, "/")
@@ -329,7 +342,8 @@ func TestOnlyIfCached(t *testing.T) {
 	})
 }
 
-// TestInterim: 103 reaches the client that has asked, and is not kept; nor are fields behind the body.
+// TestInterim: 103 reaches the client that has asked, and is not kept; nor are fields behind the
+// body.
 func TestInterim(t *testing.T) {
 	o := &origin{answer: func(n int32, req *conn.Request, w *conn.Response) int {
 		h := new(conn.Header)
@@ -348,11 +362,13 @@ func TestInterim(t *testing.T) {
 	}}
 	s := start(t, modes.Direct, cache.Settings{}, o.serve)
 	raw := "GET / HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n"
-	if got := s.Exchange(raw); !strings.HasPrefix(got, "HTTP/1.1 103 Early Hints\r\nLink: </a.css>\r\n\r\nHTTP/1.1 200 OK\r\n") ||
+	if got := s.Exchange(raw); !strings.HasPrefix(got,
+		"HTTP/1.1 103 Early Hints\r\nLink: </a.css>\r\n\r\nHTTP/1.1 200 OK\r\n") ||
 		!strings.HasSuffix(got, "\r\n0\r\nX-Sum: 1\r\n\r\n") {
 		t.Errorf("%q", got)
 	}
-	if got := s.Exchange(raw); !strings.HasPrefix(got, "HTTP/1.1 200 OK\r\n") || !strings.HasSuffix(got, "\r\n\r\nbody") {
+	if got := s.Exchange(raw); !strings.HasPrefix(got, "HTTP/1.1 200 OK\r\n") ||
+		!strings.HasSuffix(got, "\r\n\r\nbody") {
 		t.Errorf("%q", got)
 	}
 }
@@ -366,8 +382,8 @@ func TestErrorsOfHandlers(t *testing.T) {
 	s := start(t, modes.Direct, cache.Settings{}, o.serve)
 	first, _ := get(t, s, "/")
 	second, said := get(t, s, "/")
-	if first.Text != second.Text || !strings.Contains(first.Text, "404 Not Found") || o.n.Load() != 1 ||
-		!strings.HasSuffix(said, "; hit; ttl=100") {
+	if first.Text != second.Text || !strings.Contains(first.Text, "404 Not Found") ||
+		o.n.Load() != 1 || !strings.HasSuffix(said, "; hit; ttl=100") {
 		t.Errorf("%q, then %s", first.Text, said)
 	}
 }

@@ -25,7 +25,8 @@ var revalidated = func() string {
 }()
 
 // planRequest returns what plans look at in a request.
-func (l *layer) planRequest(req *conn.Request, resp *conn.Response, request rfc9111.Request) planRequest {
+func (l *layer) planRequest(req *conn.Request, resp *conn.Response,
+	request rfc9111.Request) planRequest {
 	q := planRequest{Request: request, from: req.Layer(), coding: l.coding}
 	if request.Ranged {
 		hooks, _ := resp.Layer().Hooks()
@@ -60,10 +61,10 @@ func (l *layer) hit(req *conn.Request, resp *conn.Response, o *cachestore.Object
 	return status
 }
 
-// send answers with what is kept, as the plan says. Where that cannot be sent, the handler has answered
-// instead, or nothing has, and sent is false.
-func (l *layer) send(req *conn.Request, resp *conn.Response, o *cachestore.Object, s *planResponse, p *plan,
-	now time.Time) (status int, sent bool) {
+// send answers with what is kept, as the plan says. Where that cannot be sent, the handler has
+// answered instead, or nothing has, and sent is false.
+func (l *layer) send(req *conn.Request, resp *conn.Response, o *cachestore.Object, s *planResponse,
+	p *plan, now time.Time) (status int, sent bool) {
 	var file *cachestore.File
 	var off int64
 	if p.body == ofFile { // first, as it may fail
@@ -74,7 +75,8 @@ func (l *layer) send(req *conn.Request, resp *conn.Response, o *cachestore.Objec
 	}
 	var of io.Closer // of a long body
 	if o.Long() && (p.body == ofMemory || p.body == severalParts) {
-		if of = o.Use(loop.ClientOf(req.Thread), p.shared); of == nil { // it does not take what it gets already
+		// it does not take what it gets already
+		if of = o.Use(loop.ClientOf(req.Thread), p.shared); of == nil {
 			return l.instead(req, resp, p, rfc9111.ForwardBypass), false
 		}
 	}
@@ -134,7 +136,8 @@ func (p *plan) amend(h *conn.Header, s *planResponse) {
 	}
 }
 
-// setBody makes b, which is of an object's body, the answer's. of is closed when that is out; nil: nothing is.
+// setBody makes b, which is of an object's body, the answer's. of is closed when that is out; nil:
+// nothing is.
 func setBody(resp *conn.Response, b []byte, of io.Closer) {
 	if of != nil {
 		resp.Layer().SetBodyOf(b, of)
@@ -145,7 +148,8 @@ func setBody(resp *conn.Response, b []byte, of io.Closer) {
 
 // several answers with several ranges. of is closed when they are out; nil: nothing is.
 func several(resp *conn.Response, s *planResponse, p *plan, of io.Closer) {
-	b, boundary, length := byteranges.New(bytes.NewReader(s.body), p.parts, s.contentType.of(s.Fields), s.size)
+	b, boundary, length := byteranges.New(bytes.NewReader(s.body), p.parts, s.contentType.of(s.Fields),
+		s.size)
 	resp.Header().Set("Content-Type", "multipart/byteranges; boundary="+boundary)
 	if of != nil {
 		resp.SetBodyReader(struct {
@@ -157,8 +161,8 @@ func several(resp *conn.Response, s *planResponse, p *plan, of io.Closer) {
 	resp.SetBodyReader(b, length)
 }
 
-// coded gives the body in a coding as well, if that is kept. If it is not, this answer is encoded while it
-// is sent, and the coded form is made beside it, once.
+// coded gives the body in a coding as well, if that is kept. If it is not, this answer is encoded
+// while it is sent, and the coded form is made beside it, once.
 func (l *layer) coded(req *conn.Request, resp *conn.Response, o *cachestore.Object, c coding.Coding,
 	body []byte) {
 	form := int(c) - int(coding.Identity) - 1
@@ -222,8 +226,8 @@ var follows = func() (texts [(rfc9111.ForwardPartial + 1) << 2]string) {
 }()
 
 // follow answers with what comes. f is nil where another request has asked for it.
-func (l *layer) follow(req *conn.Request, resp *conn.Response, q *fetch, reader *cachestore.Reader, k answer,
-	f *fill) int {
+func (l *layer) follow(req *conn.Request, resp *conn.Response, q *fetch, reader *cachestore.Reader,
+	k answer, f *fill) int {
 	use := conn.CacheCollapsed
 	var fields []conn.Field
 	if f == nil {
@@ -295,7 +299,8 @@ func (l *layer) follow(req *conn.Request, resp *conn.Response, q *fetch, reader 
 }
 
 // passTo sends an answer that is not kept, as the plan says.
-func (f *fill) passTo(req *conn.Request, resp *conn.Response, reader *cachestore.Reader, p *plan) int {
+func (f *fill) passTo(req *conn.Request, resp *conn.Response, reader *cachestore.Reader,
+	p *plan) int {
 	_ = reader.Close()
 	q := f.pipe
 	switch {
@@ -307,7 +312,8 @@ func (f *fill) passTo(req *conn.Request, resp *conn.Response, reader *cachestore
 		f.release()
 	default:
 		q.client = req.Thread
-		resp.SetBodyReader(&body{r: q, fill: f, req: req, resp: resp, skip: p.part.Start, left: p.part.Length,
+		resp.SetBodyReader(&body{r: q, fill: f, req: req, resp: resp, skip: p.part.Start,
+			left:  p.part.Length,
 			leads: true}, p.part.Length)
 	}
 	return p.status

@@ -21,7 +21,8 @@ import (
 func behind(t *testing.T, h conn.Handler, around func(cached conn.Handler) conn.Handler) *cached {
 	t.Helper()
 	c := &cached{store: open(t)}
-	c.Server = serveAll(t, around(must.Get(cache.New(c.store, cache.Settings{}, handlers.Env{}))(t)(h)))
+	c.Server = serveAll(t,
+		around(must.Get(cache.New(c.store, cache.Settings{}, handlers.Env{}))(t)(h)))
 	return c
 }
 
@@ -53,8 +54,8 @@ func TestAskedIsNotKept(t *testing.T) {
 	}
 }
 
-// TestUserFieldIsPrivate: a page that may be for the user whom the server has named in a field is kept only if the
-// application says that it is for all.
+// TestUserFieldIsPrivate: a page that may be for the user whom the server has named in a field is
+// kept only if the application says that it is for all.
 func TestUserFieldIsPrivate(t *testing.T) {
 	for control, shared := range map[string]bool{"max-age=100": false, "max-age=100, public": true} {
 		page := func(req *conn.Request, w *conn.Response) int {
@@ -84,7 +85,8 @@ func TestNamedFilesAreNotKept(t *testing.T) {
 			status, _ := accel.Send(req, w, way[0], way[1], 200)
 			return status
 		}}
-		s := start(t, modes.Direct, cache.Settings{TTL: map[string]time.Duration{"any": time.Minute}}, o.serve)
+		s := start(t, modes.Direct, cache.Settings{TTL: map[string]time.Duration{"any": time.Minute}},
+			o.serve)
 		for i := range int32(2) {
 			if _, said := get(t, s, "/"); o.n.Load() != i+1 {
 				t.Errorf("%q: %s", way, said)
@@ -108,14 +110,15 @@ func TestVaryBy304(t *testing.T) {
 	s := start(t, modes.Direct, cache.Settings{}, o.serve)
 	s.run(t, o, []step{
 		{line: "/; X-Mode: a", want: "200 a1 lwango; fwd=uri-miss; stored"},
-		{skip: 11 * time.Second, line: "/; X-Mode: a", want: "200 a3 lwango; fwd=uri-miss; stored", number: 3},
+		{skip: 11 * time.Second, line: "/; X-Mode: a", want: "200 a3 lwango; fwd=uri-miss; stored",
+			number: 3},
 		{line: "/; X-Mode: b", want: "200 b4 lwango; fwd=vary-miss; stored", number: 4},
 		{line: "/; X-Mode: a", want: "200 a3 lwango; hit; ttl=10"},
 	})
 }
 
-// TestNoLongerKept: once the application has said something else that is not kept, what was kept does
-// not come back.
+// TestNoLongerKept: once the application has said something else that is not kept, what was kept
+// does not come back.
 func TestNoLongerKept(t *testing.T) {
 	for _, tt := range []struct {
 		name    string

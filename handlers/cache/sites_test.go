@@ -13,8 +13,8 @@ import (
 	"github.com/lwango/lwango/internal/test/must"
 )
 
-// TestSites: sites share a store. None gets what another one has kept by the same text of a key, and
-// PURGE at one purges nothing of another one's, by key or by tag.
+// TestSites: sites share a store. None gets what another one has kept by the same text of a key,
+// and PURGE at one purges nothing of another one's, by key or by tag.
 func TestSites(t *testing.T) {
 	store := open(t)
 	sites := make(map[string]conn.Handler)
@@ -29,7 +29,9 @@ func TestSites(t *testing.T) {
 			})
 		}
 	}
-	s := &cached{serveAll(t, func(req *conn.Request, w *conn.Response) int { return sites[req.Host()](req, w) }), store}
+	s := &cached{serveAll(t, func(req *conn.Request, w *conn.Response) int {
+		return sites[req.Host()](req, w)
+	}), store}
 	c := s.Dial()
 	ask := func(method, host, target string, fields ...string) string {
 		a := c.Do(method, fmt.Sprintf("%s %s HTTP/1.1\r\nHost: %s\r\n%s\r\n\r\n", method, target, host,
@@ -65,7 +67,8 @@ func TestSites(t *testing.T) {
 	}
 }
 
-// TestUnsafeMethodReachesAll: what a POST drops is all that is kept for the URL, by whatever fields.
+// TestUnsafeMethodReachesAll: what a POST drops is all that is kept for the URL, by whatever
+// fields.
 func TestUnsafeMethodReachesAll(t *testing.T) {
 	modes.Run(t, func(t *testing.T, m modes.Mode) {
 		s := start(t, m, cache.Settings{SortQuery: true}, tagged)
@@ -88,7 +91,8 @@ func TestUnsafeMethodReachesAll(t *testing.T) {
 
 // TestPurgeForms: a URL is the same in whatever form it is purged.
 func TestPurgeForms(t *testing.T) {
-	s := start(t, modes.Direct, cache.Settings{SortQuery: true, PurgeFrom: []string{"127.0.0.1"}}, tagged)
+	s := start(t, modes.Direct, cache.Settings{SortQuery: true, PurgeFrom: []string{"127.0.0.1"}},
+		tagged)
 	method := func(target string) func() {
 		return func() {
 			if a := s.Request("PURGE "+target, nil, ""); a.StatusCode != 200 {
@@ -135,9 +139,11 @@ func TestPurgeWithoutStore(t *testing.T) {
 
 // TestPurgeThatTakesLong: a client does not wait for a purge that does not end, and learns of that.
 func TestPurgeThatTakesLong(t *testing.T) {
-	s := &cached{store: must.Get(cache.Open(cache.Options{Memory: 4 << 20, Folder: t.TempDir(), Disk: 4 << 20}))(t)}
+	s := &cached{store: must.Get(
+		cache.Open(cache.Options{Memory: 4 << 20, Folder: t.TempDir(), Disk: 4 << 20}))(t)}
 	t.Cleanup(s.store.Close)
-	m := must.Get(cache.New(s.store, cache.Settings{PurgeFrom: []string{"127.0.0.1"}}, handlers.Env{}))(t)
+	m := must.Get(cache.New(s.store, cache.Settings{PurgeFrom: []string{"127.0.0.1"}},
+		handlers.Env{}))(t)
 	s.Server = serveAll(t, m(tagged))
 	get(t, s, "/a")
 	asked, goOn := make(chan bool), make(chan bool)

@@ -33,8 +33,8 @@ func TestSortQuery(t *testing.T) {
 	}
 }
 
-// TestManyTags: each tag is copied once, however many come: copying those before with each of 32,768
-// took 0.6 s of a loop.
+// TestManyTags: each tag is copied once, however many come: copying those before with each of
+// 32,768 took 0.6 s of a loop.
 func TestManyTags(t *testing.T) {
 	if tags := cache.AppendTags([]byte("a"), "b , c,,", ","); string(tags) != "a b c" {
 		t.Errorf("%q", tags)

@@ -33,8 +33,8 @@ func (s *Store) below(o Options) cachestore.Options {
 // Descriptors is how many a store with a folder holds between requests, at most.
 const Descriptors = cachestore.Descriptors
 
-// CheckFolder tells why a folder cannot be the one of a store; nil: it can, or only the attempt will
-// tell.
+// CheckFolder tells why a folder cannot be the one of a store; nil: it can, or only the attempt
+// will tell.
 func CheckFolder(folder string) error { return cachestore.CheckFolder(folder) }
 
 // Store is what layers keep answers in: any number of layers, on all loops. As long as it is not
@@ -47,9 +47,10 @@ type Store struct {
 	uncacheable uncacheable
 	share       atomic.Pointer[func(text []byte, lasting bool)] // see Share
 	refreshes   refreshes                                       // on their way, beside requests
-	sites       sync.Map                                        // of *refreshes, those of a site, by its name
-	clock       clock
-	aging       aging
+	// of *refreshes, those of a site, by its name
+	sites sync.Map
+	clock clock
+	aging aging
 }
 
 // opened is a Store's place.
@@ -70,9 +71,9 @@ func Open(o Options) (*Store, error) {
 }
 
 // Configure opens the store or, if it is open, changes its options; what is kept stays as far as
-// there is room. With another folder it begins anew, and what that folder has is purged (see Missed).
-// The error is that of the folder; then the store is as it was. One goroutine at a time calls Configure
-// and Close.
+// there is room. With another folder it begins anew, and what that folder has is purged (see
+// Missed). The error is that of the folder; then the store is as it was. One goroutine at a time
+// calls Configure and Close.
 func (s *Store) Configure(o Options) error {
 	was := s.at.Load()
 	if was != nil && was.folder == o.Folder {
@@ -101,8 +102,8 @@ func (s *Store) Configure(o Options) error {
 	return nil
 }
 
-// Missed says that requests were served that may have changed what a folder has, and were not seen here,
-// or while there was no folder. So what is in a folder is purged when it is opened.
+// Missed says that requests were served that may have changed what a folder has, and were not seen
+// here, or while there was no folder. So what is in a folder is purged when it is opened.
 func (s *Store) Missed() { s.missed.Store(true) }
 
 // Close closes the store.
@@ -134,11 +135,13 @@ func (r *refreshes) leave(all *refreshes) {
 }
 
 // date returns the time by the machine's clock, as dates have it.
-func (s *Store) date(req *conn.Request) time.Time { return s.clock.machine(req.Thread.Loop().Time()) }
+func (s *Store) date(req *conn.Request) time.Time {
+	return s.clock.machine(req.Thread.Loop().Time())
+}
 
-// uncacheable remembers keys whose answers were not kept, by their hashes (hit-for-miss): until the mark is over,
-// requests for them do not wait for each other. A mark that is lost, or another key's, costs or
-// spares a wait, no more.
+// uncacheable remembers keys whose answers were not kept, by their hashes (hit-for-miss): until the
+// mark is over, requests for them do not wait for each other. A mark that is lost, or another
+// key's, costs or spares a wait, no more.
 type uncacheable struct {
 	slots  [1 << 12]atomic.Uint64 // 40 bits of the hash, and the end in Unix seconds, modulo 1<<24
 	probed [1 << 12]atomic.Uint32 // Unix seconds, modulo 1<<32, see probe
@@ -169,8 +172,8 @@ func (p *uncacheable) add(key uint64, now time.Time, d time.Duration) {
 }
 
 // probe reports whether a request for a marked key should look whether its answer may be kept after
-// all, and nobody waits for that: once in a second. A page may be for one client only where that has
-// a session, or gets one, and such clients come all the time.
+// all, and nobody waits for that: once in a second. A page may be for one client only where that
+// has a session, or gets one, and such clients come all the time.
 func (p *uncacheable) probe(key uint64, now time.Time) bool {
 	at, second := &p.probed[p.index(key)], uint32(now.Unix())
 	last := at.Load()

@@ -13,8 +13,8 @@ import (
 	"github.com/lwango/lwango/internal/test/server"
 )
 
-// TestStoreNotOpen: a store that a program has forgotten to open says so once. One that was closed, as in a
-// process that another one replaces, does not.
+// TestStoreNotOpen: a store that a program has forgotten to open says so once. One that was closed,
+// as in a process that another one replaces, does not.
 func TestStoreNotOpen(t *testing.T) {
 	for _, row := range []struct {
 		opened bool
@@ -26,16 +26,19 @@ func TestStoreNotOpen(t *testing.T) {
 			must.Do(t, store.Configure(cache.Options{Memory: 1 << 20}))
 			store.Close()
 		}
-		layer := must.Get(cache.New(store, cache.Settings{}, handlers.Env{Logger: logtext.Logger(t, log)}))(t)
-		s := server.Start(t, modes.Direct, conn.Config{Handler: layer(func(_ *conn.Request, w *conn.Response) int {
-			return w.Text(200, "x")
-		})})
+		layer := must.Get(cache.New(store, cache.Settings{},
+			handlers.Env{Logger: logtext.Logger(t, log)}))(t)
+		s := server.Start(t, modes.Direct,
+			conn.Config{Handler: layer(func(_ *conn.Request, w *conn.Response) int {
+				return w.Text(200, "x")
+			})})
 		for range 2 {
 			if a := s.Request("GET /", nil, ""); a.Text != "x" {
 				t.Error(a.Status, a.Text)
 			}
 		}
-		if got := strings.Count(log.String(), "cache: the store is not open, so that nothing is kept"); got != row.want {
+		if got := strings.Count(log.String(),
+			"cache: the store is not open, so that nothing is kept"); got != row.want {
 			t.Errorf("opened %v: %d lines, want %d, in %s", row.opened, got, row.want, log)
 		}
 	}

@@ -21,7 +21,8 @@ func TestSurrogate(t *testing.T) {
 		var asked atomic.Int32
 		s := start(t, m, cache.Settings{}, func(req *conn.Request, w *conn.Response) int {
 			asked.Add(1)
-			if got := req.Header().Values("Surrogate-Capability"); len(got) != 1 || got[0] != rfc9111.Capability {
+			if got := req.Header().Values("Surrogate-Capability"); len(got) != 1 ||
+				got[0] != rfc9111.Capability {
 				t.Errorf("Surrogate-Capability: %q", got)
 			}
 			w.Header().Set("Cache-Control", "no-store")
@@ -31,13 +32,15 @@ func TestSurrogate(t *testing.T) {
 			}
 			return w.Text(200, "body")
 		})
-		for i, want := range []string{"200 body lwango; fwd=uri-miss; stored", "200 body lwango; hit; ttl=10"} {
+		for i, want := range []string{"200 body lwango; fwd=uri-miss; stored",
+			"200 body lwango; hit; ttl=10"} {
 			if _, said := get(t, s, "/a", "Surrogate-Capability: x=\"y\""); said != want {
 				t.Errorf("step %d: %s, want %s", i, said, want)
 			}
 		}
 		s.Skip(11 * time.Second)
-		if a, said := get(t, s, "/a", "Surrogate-Capability: x=\"y\""); a.Text != "body" || asked.Load() != 2 {
+		if a, said := get(t, s, "/a", "Surrogate-Capability: x=\"y\""); a.Text != "body" ||
+			asked.Load() != 2 {
 			t.Errorf("stale: %s, the application was asked %d times", said, asked.Load())
 		}
 	})

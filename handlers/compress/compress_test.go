@@ -129,7 +129,8 @@ func TestWhichResponses(t *testing.T) {
 	}{
 		{"Accept-Encoding: gzip", 200, plain, "gzip|Accept-Encoding|", ""},
 		{"Accept-Encoding: gzip\r\nAccept-Encoding: br", 200, plain, "br|Accept-Encoding|", "two fields"},
-		{"Accept-Encoding: " + strings.Repeat("gzip;q=0.5, ", 680) + "*;q=0", 200, plain, "gzip|Accept-Encoding|", "8 kB"},
+		{"Accept-Encoding: " + strings.Repeat("gzip;q=0.5, ", 680) + "*;q=0", 200, plain,
+			"gzip|Accept-Encoding|", "8 kB"},
 		{"", 200, plain, "|Accept-Encoding|", "caches have to know all the same"},
 		{"Accept-Encoding:", 200, plain, "|Accept-Encoding|", ""},
 		{"Accept-Encoding: identity;q=0", 200, plain, "|Accept-Encoding|", ""},
@@ -141,7 +142,8 @@ func TestWhichResponses(t *testing.T) {
 		{"", 206, "Content-Type: multipart/byteranges; boundary=a", "|Accept-Encoding|", "of any type"},
 		{"Accept-Encoding: gzip", 206, "Content-Type: image/png", "||", ""},
 		{"Accept-Encoding: gzip", 200, plain + "\nContent-Range: bytes 0-1/2", "||", ""},
-		{"Accept-Encoding: gzip", 200, plain + "\nContent-Encoding: br", "br|Accept-Encoding|", "encoded already"},
+		{"Accept-Encoding: gzip", 200, plain + "\nContent-Encoding: br", "br|Accept-Encoding|",
+			"encoded already"},
 		{"Accept-Encoding: gzip", 200, "Content-Type: image/png\nContent-Encoding: br", "br||", ""},
 		{"Accept-Encoding: gzip", 200, plain + "\nCache-Control: public, No-Transform", "||", ""},
 		{"Accept-Encoding: gzip", 200, plain + "\nContent-Digest: sha-256=:x:", "||", ""},
@@ -149,7 +151,8 @@ func TestWhichResponses(t *testing.T) {
 		{"Accept-Encoding: gzip", 200, plain + "\nRepr-Digest: x", "||", ""},
 		{"Accept-Encoding: gzip", 200, plain + "\nDigest: x", "||", ""},
 		{"Accept-Encoding: gzip", 200, plain + "\nVary: Cookie", "gzip|Cookie, Accept-Encoding|", ""},
-		{"Accept-Encoding: gzip", 200, plain + "\nVary: Cookie, accept-encoding", "gzip|Cookie, accept-encoding|", ""},
+		{"Accept-Encoding: gzip", 200, plain + "\nVary: Cookie, accept-encoding",
+			"gzip|Cookie, accept-encoding|", ""},
 		{"Accept-Encoding: gzip", 200, plain + "\nVary: *", "gzip|*|", ""},
 		{"Accept-Encoding: gzip", 200, plain + "\nETag: \"a\"", `gzip|Accept-Encoding|"a-gzip"`, ""},
 		{"Accept-Encoding: gzip", 200, plain + "\nETag: W/\"a\"", `gzip|Accept-Encoding|W/"a"`, ""},
@@ -179,7 +182,8 @@ func TestWhichResponses(t *testing.T) {
 		got := fmt.Sprintf("%s|%s|%s", a.Header.Get("Content-Encoding"),
 			strings.Join(a.Header["Vary"], ", "), a.Header.Get("ETag"))
 		if a.StatusCode != tt.status || got != tt.want {
-			t.Errorf("%.60q, %d, %q: got %s, want %s %s", tt.request, tt.status, tt.header, got, tt.want, tt.why)
+			t.Errorf("%.60q, %d, %q: got %s, want %s %s", tt.request, tt.status, tt.header, got, tt.want,
+				tt.why)
 		}
 		if a.Header.Get("Content-Encoding") == "gzip" {
 			if a.Header.Get("Accept-Ranges") != "" || decode(t, a) != text {
@@ -354,7 +358,8 @@ func TestLookIsFree(t *testing.T) {
 
 func TestErrors(t *testing.T) {
 	for want, change := range map[string]func(*compress.Settings){
-		"encodings: expected at least one; `compression = false` turns it off": func(s *compress.Settings) {
+		"encodings: expected at least one; `compression = false` turns it off": func(
+			s *compress.Settings) {
 			s.Encodings = []string{}
 		},
 		`encodings: expected zstd, br or gzip, not "deflate"`: func(s *compress.Settings) {
@@ -366,7 +371,8 @@ func TestErrors(t *testing.T) {
 		`encodings: gzip: named twice`: func(s *compress.Settings) {
 			s.Encodings = []string{"gzip", "br", "gzip"}
 		},
-		`types: expected a media type such as "text/css", "text/*" or "*+json", not "html"`: func(s *compress.Settings) {
+		`types: expected a media type such as "text/css", "text/*" or "*+json", not "html"`: func(
+			s *compress.Settings) {
 			s.Types = []string{"text/*", "html"}
 		},
 	} {

@@ -36,7 +36,8 @@ func TestJSON(t *testing.T) {
 			} {
 				a := s.Request("GET "+path, []string{"Accept-Encoding: " + e}, "")
 				var got []string
-				if err := json.Unmarshal([]byte(decode(t, a)), &got); err != nil || len(got) != 1 || got[0] != prose(want.size) {
+				if err := json.Unmarshal([]byte(decode(t, a)), &got); err != nil || len(got) != 1 ||
+					got[0] != prose(want.size) {
 					t.Errorf("%s, %s: %v", path, e, err)
 				}
 				coded := strings.TrimPrefix(e, "identity")
@@ -46,7 +47,8 @@ func TestJSON(t *testing.T) {
 					t.Errorf("%s, %s: %s %v", path, e, a.Status, a.Header)
 				}
 			}
-			if a := s.Request("GET /small", []string{"Accept-Encoding: " + e}, ""); a.Text != "\"small\"\n" ||
+			if a := s.Request("GET /small", []string{"Accept-Encoding: " + e},
+				""); a.Text != "\"small\"\n" ||
 				a.Header.Get("Content-Encoding") != "" {
 				t.Errorf("small, %s: %q %v", e, a.Text, a.Header)
 			}
@@ -93,7 +95,8 @@ func TestServeContent(t *testing.T) {
 			// It has the encoded form, of which nothing can be continued.
 			{"/", "Range: bytes=0-9\r\nIf-Range: W/\"a\"", 200, "gzip", "", `"a-gzip"`, "Accept-Encoding"},
 			{"/dated", "Range: bytes=0-9\r\nIf-Range: " + date, 200, "gzip", "", "", "Accept-Encoding"},
-			{"/", "Range: bytes=0-9\r\nIf-Range: \"a-gzip\"", 200, "gzip", "", `"a-gzip"`, "Accept-Encoding"},
+			{"/", "Range: bytes=0-9\r\nIf-Range: \"a-gzip\"", 200, "gzip", "", `"a-gzip"`,
+				"Accept-Encoding"},
 			{"/", "If-None-Match: W/\"a\"", 304, "", "-", `"a"`, "Accept-Encoding"},
 			{"/", "If-None-Match: \"a-gzip\"", 304, "", "-", `"a-gzip"`, "Accept-Encoding"},
 			{"/image", "", 200, "", "", `"a"`, ""},
@@ -115,12 +118,15 @@ func TestServeContent(t *testing.T) {
 				t.Errorf("%s, %q: %s, %d bytes, %v", tt.path, tt.fields, a.Status, len(got), a.Header)
 			}
 		}
-		several := s.Request("GET /", []string{"Accept-Encoding: gzip", "Range: bytes=0-9,20000-29999"}, "")
+		several := s.Request("GET /", []string{"Accept-Encoding: gzip", "Range: bytes=0-9,20000-29999"},
+			"")
 		if several.StatusCode != 206 || several.Header.Get("Content-Encoding") != "" ||
-			several.Header.Get("Vary") != "Accept-Encoding" || !strings.Contains(several.Text, text[20000:30000]) {
+			several.Header.Get("Vary") != "Accept-Encoding" ||
+			!strings.Contains(several.Text, text[20000:30000]) {
 			t.Errorf("several ranges: %s %v", several.Status, several.Header)
 		}
-		if a := s.Request("GET /", []string{"Accept-Encoding: gzip", "Range: bytes=99999-"}, ""); a.StatusCode != 416 ||
+		if a := s.Request("GET /", []string{"Accept-Encoding: gzip", "Range: bytes=99999-"},
+			""); a.StatusCode != 416 ||
 			a.Header.Get("Content-Range") != "bytes */51200" {
 			t.Errorf("beyond the end: %s %v", a.Status, a.Header)
 		}

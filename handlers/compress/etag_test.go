@@ -31,7 +31,8 @@ func TestTagOfEncoded(t *testing.T) {
 		for _, c := range []struct{ line, fields, want string }{
 			{"GET /", "Accept-Encoding: gzip", `200 "v7-gzip"`},
 			{"GET /", "Accept-Encoding: gzip|If-None-Match: \"v7-gzip\"", `304 "v7-gzip"`},
-			{"GET /", "Accept-Encoding: br, gzip|If-None-Match: \"v6\"|If-None-Match: \"v5-br\" ,\"v7-gzip\"",
+			{"GET /",
+				"Accept-Encoding: br, gzip|If-None-Match: \"v6\"|If-None-Match: \"v5-br\" ,\"v7-gzip\"",
 				`304 "v7-gzip"`},
 			{"GET /", "Accept-Encoding: gzip|If-None-Match: \"v7\"", `304 "v7"`},
 			{"GET /", "Accept-Encoding: gzip|If-None-Match: \"v6-gzip\"", `200 "v7-gzip"`},

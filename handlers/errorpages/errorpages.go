@@ -99,8 +99,8 @@ func newPage(status int, to string, env handlers.Env) (*page, error) {
 	return pg, nil
 }
 
-// KeptFiles returns how many a loop keeps open for the pages, if there is room: those that are files
-// may be too long to be kept in memory.
+// KeptFiles returns how many a loop keeps open for the pages, if there is room: those that are
+// files may be too long to be kept in memory.
 func KeptFiles(pages map[string]string) (n int) {
 	for _, to := range pages {
 		if !strings.HasPrefix(to, "/") {

@@ -28,7 +28,8 @@ func TestMain(m *testing.M) { leak.Main(m) }
 var long = strings.Repeat("a long page\n", 10_000)
 
 // start serves a site with error pages, and returns the folder of its configuration.
-func start(t *testing.T, m modes.Mode, pages map[string]string) (*server.Server, string, *logtext.Buffer) {
+func start(t *testing.T, m modes.Mode,
+	pages map[string]string) (*server.Server, string, *logtext.Buffer) {
 	dir := t.TempDir()
 	for name, text := range map[string]string{
 		"errors/404.html": "<h1>nothing here</h1>", "errors/403.txt": "", "www/index.html": "home",

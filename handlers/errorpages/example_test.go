@@ -21,7 +21,8 @@ func ExampleNew() {
 		log.Fatal(err)
 	}
 	defer os.RemoveAll(dir)
-	if err := os.WriteFile(filepath.Join(dir, "lost.html"), []byte("<p>Nothing grows here."), 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(dir, "lost.html"), []byte("<p>Nothing grows here."),
+		0o600); err != nil {
 		log.Fatal(err)
 	}
 	pages, err := errorpages.New(map[string]string{"404": "lost.html"}, handlers.Env{Dir: dir})

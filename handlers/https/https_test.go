@@ -14,7 +14,8 @@ import (
 )
 
 // start serves a site with these settings, behind trusted proxies or none.
-func start(t *testing.T, m modes.Mode, s https.Settings, port int, trusted ...string) *server.Server {
+func start(t *testing.T, m modes.Mode, s https.Settings, port int,
+	trusted ...string) *server.Server {
 	t.Helper()
 	around := must.Get(https.New(s, func() int { return port }))(t)
 	router := must.Get(handlers.NewRouter([]handlers.Site{{Around: around, Routes: []handlers.Route{
@@ -79,7 +80,8 @@ func TestRedirect(t *testing.T) {
 		why    string
 	}{
 		{s, "GET /a%20b?x=1", nil, 301, "https://test.example/a%20b?x=1", ""},
-		{s, "GET /a%2fb%3B%26%2B%3A%40//[?x=%2f&y=|", nil, 301, "https://test.example/a%2fb%3B%26%2B%3A%40//%5B?x=%2f&y=%7C", "as it was sent"},
+		{s, "GET /a%2fb%3B%26%2B%3A%40//[?x=%2f&y=|", nil, 301,
+			"https://test.example/a%2fb%3B%26%2B%3A%40//%5B?x=%2f&y=%7C", "as it was sent"},
 		{s, "GET /a?", nil, 301, "https://test.example/a?", ""},
 		{s, "HEAD /", nil, 301, "https://test.example/", ""},
 		{s, "POST /form", []string{"Content-Length: 0"}, 308, "https://test.example/form",

@@ -7,8 +7,8 @@ import (
 	"github.com/lwango/lwango/internal/base/networks"
 )
 
-// What a source may bring that is new, in the time in which a burst is paid off. Beyond it, the rest
-// counts as the source itself, so that nobody fills a table for all others.
+// What a source may bring that is new, in the time in which a burst is paid off. Beyond it, the
+// rest counts as the source itself, so that nobody fills a table for all others.
 const (
 	newNetworks = 64   // /64 networks of one /48
 	newKeys     = 1024 // values of the header field from one address, or /48

@@ -16,7 +16,8 @@ import (
 //
 //	limit = { requests = "2/h" }
 func ExampleNew() {
-	twice, err := limit.New(limit.Settings{Requests: limit.Rate{Count: 2, Per: time.Hour}}, handlers.Env{})
+	twice, err := limit.New(limit.Settings{Requests: limit.Rate{Count: 2, Per: time.Hour}},
+		handlers.Env{})
 	if err != nil {
 		log.Fatal(err)
 	}

@@ -37,8 +37,8 @@ type Settings struct {
 	// MaxBodySize is of a request body, in place of that of the whole file.
 	MaxBodySize handlers.Size `toml:"max_body_size" min:"1B" max:"1TiB"`
 
-	// BodyTimeout is how long a client may be silent within a request body, in place of that of the whole
-	// file; with a longer one, min_rate does not count for the body.
+	// BodyTimeout is how long a client may be silent within a request body, in place of that of the
+	// whole file; with a longer one, min_rate does not count for the body.
 	BodyTimeout time.Duration `toml:"body_timeout" min:"1ms" max:"24h"`
 
 	// Requests is how many in a time, such as "10/s", "100/m" or "1000/h"; 429 beyond it.
@@ -103,7 +103,8 @@ func New(s Settings, env handlers.Env) (handlers.Middleware, error) {
 	for _, allowed := range s.Allow {
 		for _, denied := range s.Deny {
 			if networks.Within(allowed, denied) {
-				return nil, handlers.BadKey("allow", "%s has no effect: deny has %s, and counts", allowed, denied)
+				return nil, handlers.BadKey("allow", "%s has no effect: deny has %s, and counts", allowed,
+					denied)
 			}
 		}
 	}

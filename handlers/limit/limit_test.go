@@ -141,7 +141,8 @@ func TestMaxBodySize(t *testing.T) {
 				}
 			}
 			c := s.Dial()
-			c.Send("POST " + test.path + " HTTP/1.1\r\nHost: a\r\nExpect: 100-continue\r\n" + length + "\r\n\r\n")
+			c.Send("POST " + test.path + " HTTP/1.1\r\nHost: a\r\nExpect: 100-continue\r\n" + length +
+				"\r\n\r\n")
 			want := "HTTP/1.1 " + strings.SplitN(test.want, " ", 2)[0]
 			if strings.HasPrefix(test.want, "200") {
 				want = "HTTP/1.1 100"
@@ -155,15 +156,17 @@ func TestMaxBodySize(t *testing.T) {
 	})
 }
 
-// TestBodyTimeout: a route may give its clients more time than its site, and that more than the server.
+// TestBodyTimeout: a route may give its clients more time than its site, and that more than the
+// server.
 func TestBodyTimeout(t *testing.T) {
 	inner := wrap(t, limit.Settings{BodyTimeout: time.Hour}, hello)
-	outer := wrap(t, limit.Settings{BodyTimeout: time.Minute}, func(req *conn.Request, w *conn.Response) int {
-		if req.Path() == "/inner" {
-			return inner(req, w)
-		}
-		return hello(req, w)
-	})
+	outer := wrap(t, limit.Settings{BodyTimeout: time.Minute},
+		func(req *conn.Request, w *conn.Response) int {
+			if req.Path() == "/inner" {
+				return inner(req, w)
+			}
+			return hello(req, w)
+		})
 	modes.Run(t, func(t *testing.T, m modes.Mode) {
 		entered := make(chan bool, 1)
 		s := server.Start(t, m, conn.Config{Handler: func(req *conn.Request, w *conn.Response) int {
@@ -177,7 +180,8 @@ func TestBodyTimeout(t *testing.T) {
 			path    string
 			silence time.Duration
 			status  int
-		}{{"/server", 5 * time.Second, 200}, {"/server", 40 * time.Second, 408}, {"/outer", 40 * time.Second, 200},
+		}{{"/server", 5 * time.Second, 200}, {"/server", 40 * time.Second, 408},
+			{"/outer", 40 * time.Second, 200},
 			{"/outer", 70 * time.Second, 408}, {"/inner", 70 * time.Second, 200}} {
 			c := s.Dial()
 			c.Send("POST " + test.path + " HTTP/1.1\r\nHost: a\r\nContent-Length: 10\r\n\r\n")
@@ -226,13 +230,14 @@ func TestByField(t *testing.T) {
 	}
 }
 
-// Several fields are one with all the values, as for applications: a client that sends another field
-// behind or in front is not the one that sends the first, or the last, alone.
+// Several fields are one with all the values, as for applications: a client that sends another
+// field behind or in front is not the one that sends the first, or the last, alone.
 func TestByFields(t *testing.T) {
 	h := wrap(t, limit.Settings{Requests: rate(t, "1/h"), By: "header:X-Api-Key"}, hello)
 	s := module.Start(t, modes.Direct, "/", h)
 	for _, fields := range [][]string{
-		{"X-Api-Key: a"}, {"X-Api-Key: a", "X-Other: x", "x-api-key: b"}, {"X-Api-Key: b"}, {"X-Api-Key: b", "X-Api-Key: a"},
+		{"X-Api-Key: a"}, {"X-Api-Key: a", "X-Other: x", "x-api-key: b"}, {"X-Api-Key: b"},
+		{"X-Api-Key: b", "X-Api-Key: a"},
 	} {
 		if got := statuses(s, 2, "GET /", fields...); got != "200 429" {
 			t.Errorf("%q: %s", fields, got)

@@ -66,7 +66,8 @@ func TestZone(t *testing.T) {
 		{a, 0, part}, {a, 0, part}, // what is refused counts nothing
 		{b, 0, 0}, // another client
 		{a, part - 1, 1}, {a, part, 0}, {a, part, part},
-		{a, time.Hour, 0}, {a, time.Hour, 0}, {a, time.Hour, 0}, {a, time.Hour, part}, // no more than the burst
+		// no more than the burst
+		{a, time.Hour, 0}, {a, time.Hour, 0}, {a, time.Hour, 0}, {a, time.Hour, part},
 	} {
 		if wait := z.Take(step.key, step.now); wait != step.wait {
 			t.Errorf("step %d: %v, want %v", i, wait, step.wait)
@@ -79,7 +80,8 @@ func TestZone(t *testing.T) {
 func TestZoneOfMillion(t *testing.T) {
 	const burst, clients = 5, 1_000_000
 	z := limit.NewZone("1/m", burst)
-	exact := map[uint64]time.Duration{} // until when requests are paid off, of the clients that are looked at
+	// until when requests are paid off, of the clients that are looked at
+	exact := map[uint64]time.Duration{}
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
 	random := rand.New(rand.NewPCG(1, 2))

@@ -29,8 +29,8 @@ func first(f func(*conn.Request)) func(*handlers.SiteRoutes) handlers.Middleware
 	}
 }
 
-// TestRewritten: a copy of a request that was rewritten is below the route of the copies, for a handler
-// of net/http, too.
+// TestRewritten: a copy of a request that was rewritten is below the route of the copies, for a
+// handler of net/http, too.
 func TestRewritten(t *testing.T) {
 	t.Parallel()
 	got := make(chan string, 1)
@@ -49,10 +49,11 @@ func TestRewritten(t *testing.T) {
 // TestTwoMirrors: a mirror of the site and one of the route both have their copies, with the body.
 func TestTwoMirrors(t *testing.T) {
 	t.Parallel()
-	s := startBehind(t, modes.Direct, mirror.Settings{}, func(routes *handlers.SiteRoutes) handlers.Middleware {
-		return must.Get(mirror.New(mirror.Settings{To: "/copy/2"}, handlers.Env{Prefix: "/",
-			Server: around.In(around.Context{Server: told{seen: new([]atomic.Int64)}, Routes: routes})}))(t)
-	}, echo, nil)
+	s := startBehind(t, modes.Direct, mirror.Settings{},
+		func(routes *handlers.SiteRoutes) handlers.Middleware {
+			return must.Get(mirror.New(mirror.Settings{To: "/copy/2"}, handlers.Env{Prefix: "/",
+				Server: around.In(around.Context{Server: told{seen: new([]atomic.Int64)}, Routes: routes})}))(t)
+		}, echo, nil)
 	for _, fields := range [][]string{{"Content-Length: 8"}, {"Transfer-Encoding: chunked"}} {
 		body := "12345678"
 		if strings.HasPrefix(fields[0], "T") {
@@ -62,7 +63,8 @@ func TestTwoMirrors(t *testing.T) {
 		got := []string{<-s.copies, <-s.copies}
 		slices.Sort(got)
 		if !strings.HasPrefix(got[0], "POST /copy/2/x ") || !strings.HasPrefix(got[1], "POST /copy/x ") ||
-			!strings.Contains(got[0], " 8 true 12345678 ") || !strings.Contains(got[1], " 8 true 12345678 ") {
+			!strings.Contains(got[0], " 8 true 12345678 ") ||
+			!strings.Contains(got[1], " 8 true 12345678 ") {
 			t.Errorf("%q", got)
 		}
 	}
@@ -84,7 +86,8 @@ func TestPart(t *testing.T) {
 	}
 }
 
-// TestSlowUploads: clients whose bodies do not come take no place from others, and hold so many bytes.
+// TestSlowUploads: clients whose bodies do not come take no place from others, and hold so many
+// bytes.
 func TestSlowUploads(t *testing.T) {
 	t.Parallel()
 	s := start(t, modes.Direct, mirror.Settings{MaxRequests: 2, MaxBodySize: 8}, echo, nil)

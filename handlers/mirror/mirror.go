@@ -84,13 +84,16 @@ func New(s Settings, env handlers.Env) (handlers.Middleware, error) {
 	case !ok:
 		return nil, handlers.BadKey("to", "the site has no route for %s", s.To)
 	case env.Prefix != "" && prefix == env.Prefix:
-		return nil, handlers.BadKey("to", "%s is a path of this route; expected that of another route", s.To)
+		return nil, handlers.BadKey("to", "%s is a path of this route; expected that of another route",
+			s.To)
 	case env.Prefix == "" && strings.Trim(prefix, "/") == "":
-		return nil, handlers.BadKey("to", "%s is a path of the route %s, whose requests are copied; expected "+
-			"that of a route for copies", s.To, prefix)
+		return nil, handlers.BadKey("to",
+			"%s is a path of the route %s, whose requests are copied; expected "+
+				"that of a route for copies", s.To, prefix)
 	}
-	m := &mirror{set: s, below: strings.TrimSuffix(s.To, "/"), routes: a.Routes, counts: a.Counts(&kind, s.To),
-		log: env.Log()}
+	m := &mirror{set: s, below: strings.TrimSuffix(s.To, "/"), routes: a.Routes,
+		counts: a.Counts(&kind, s.To),
+		log:    env.Log()}
 	return func(next conn.Handler) conn.Handler {
 		return func(req *conn.Request, resp *conn.Response) int {
 			if m.wants(req) {
@@ -109,8 +112,8 @@ func (s Settings) String() string {
 	return fmt.Sprintf("%d %% of the requests go to %s, too", s.Share, s.To)
 }
 
-// wants reports whether the request is to be copied. Those that the server makes itself are not, nor
-// WebSockets, whose frames would not be in the copy.
+// wants reports whether the request is to be copied. Those that the server makes itself are not,
+// nor WebSockets, whose frames would not be in the copy.
 func (m *mirror) wants(req *conn.Request) bool {
 	if m.set.Share < 100 && rand.IntN(100) >= m.set.Share || req.Layer().Aside() {
 		return false

@@ -57,9 +57,10 @@ func startBehind(t *testing.T, m modes.Mode, set mirror.Settings,
 		other = func(req *conn.Request, resp *conn.Response) int {
 			body, err := io.ReadAll(req.Body())
 			h := req.Header()
-			s.copies <- fmt.Sprint(req.Method(), " ", req.Target(), " ", req.Path(), " ", req.RawQuery(), " ", req.Host(), " ",
-				h.Get("Content-Type"), " ", h.Get("X-Seen"), h.Get("Expect"), h.Get("Content-Length"), h.Get("Transfer-Encoding"),
-				" ", req.ContentLength(), " ", req.Layer().Internal(), " ", string(body), " ", err)
+			s.copies <- fmt.Sprint(req.Method(), " ", req.Target(), " ", req.Path(), " ", req.RawQuery(),
+				" ", req.Host(), " ", h.Get("Content-Type"), " ", h.Get("X-Seen"), h.Get("Expect"),
+				h.Get("Content-Length"), h.Get("Transfer-Encoding"), " ", req.ContentLength(), " ",
+				req.Layer().Internal(), " ", string(body), " ", err)
 			resp.WriteString(strings.Repeat("nobody gets this", 50_000))
 			return 200
 		}
@@ -111,8 +112,10 @@ func testCopies(t *testing.T, m modes.Mode) {
 		fields     []string
 		want       string
 	}{
-		{"GET /a/b?x=%20y", "", nil, "GET /copy/a/b?x=%20y /copy/a/b x=%20y test.example   0 true  <nil>"},
-		{"DELETE /a%2Fb/%41", "", nil, "DELETE /copy/a%2Fb/%41 /copy/a/b/A  test.example   0 true  <nil>"},
+		{"GET /a/b?x=%20y", "", nil,
+			"GET /copy/a/b?x=%20y /copy/a/b x=%20y test.example   0 true  <nil>"},
+		{"DELETE /a%2Fb/%41", "", nil,
+			"DELETE /copy/a%2Fb/%41 /copy/a/b/A  test.example   0 true  <nil>"},
 		{"POST /x", "12345678", []string{"Content-Length: 8", "Content-Type: a/b"},
 			"POST /copy/x /copy/x  test.example a/b  8 true 12345678 <nil>"},
 		{"PUT /x", "5\r\n12345\r\n1\r\n6\r\n0\r\n\r\n", []string{"Transfer-Encoding: chunked"},
@@ -121,7 +124,8 @@ func testCopies(t *testing.T, m modes.Mode) {
 			"POST /copy/x /copy/x  test.example   0 true  <nil>"},
 		{"GET /copier", "", nil, "GET /copy/copier /copy/copier  test.example   0 true  <nil>"},
 	} {
-		if a := s.Request(tt.line, tt.fields, tt.body); a.StatusCode != 200 || !strings.Contains(a.Text, "real /") {
+		if a := s.Request(tt.line, tt.fields, tt.body); a.StatusCode != 200 ||
+			!strings.Contains(a.Text, "real /") {
 			t.Fatalf("%s: %s, %q", tt.line, a.Status, server.Clip(a.Text))
 		}
 		if got := <-s.copies; got != tt.want {
@@ -150,8 +154,8 @@ func testCopies(t *testing.T, m modes.Mode) {
 	}
 }
 
-// TestBodies: where nobody has read all of a body, there is no copy, and with max_body_size = -1 there
-// is none of a request with a body. A handler of net/http reads as others do.
+// TestBodies: where nobody has read all of a body, there is no copy, and with max_body_size = -1
+// there is none of a request with a body. A handler of net/http reads as others do.
 func TestBodies(t *testing.T) {
 	t.Parallel()
 	s := start(t, modes.Direct, mirror.Settings{}, func(req *conn.Request, resp *conn.Response) int {
@@ -188,8 +192,8 @@ func TestBodies(t *testing.T) {
 	}
 }
 
-// TestHanging: copies that hang, fail or panic are nothing to the requests. There are so many of them
-// and no more, for so long and no longer, and a stop does not wait for them.
+// TestHanging: copies that hang, fail or panic are nothing to the requests. There are so many of
+// them and no more, for so long and no longer, and a stop does not wait for them.
 func TestHanging(t *testing.T) {
 	t.Parallel()
 	hang := new(loop.Promise[int])

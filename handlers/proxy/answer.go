@@ -84,7 +84,8 @@ func (c *call) open() error {
 			return errUpgrade
 		}
 	case c.TakesAccel(c.Redirect, c.Sendfile), // finish sends a file in its place
-		h.Status == http.StatusResetContent: // it has no content, and a length of 0 says so (RFC 9110 section 15.3.6)
+		h.Status == http.StatusResetContent:
+		// it has no content, and a length of 0 says so (RFC 9110 section 15.3.6)
 		c.drop()
 		out.Del("Content-Length")
 	}
@@ -113,8 +114,8 @@ func (c *call) drop() {
 	c.Flow.Discard()
 }
 
-// fields adds the fields of the head to out, except those of the connection with the upstream, and of
-// what a page takes the place of.
+// fields adds the fields of the head to out, except those of the connection with the upstream, and
+// of what a page takes the place of.
 func (c *call) fields(text string, out *conn.Header) {
 	h := &c.x.Head
 	c.named = options{}
@@ -148,8 +149,8 @@ func (c *call) readNamed(text string) {
 	}
 }
 
-// returned takes what a field of the upstream says to the server, and reports whether the client gets
-// the field.
+// returned takes what a field of the upstream says to the server, and reports whether the client
+// gets the field.
 func (c *call) returned(name, value string) bool {
 	h := &c.x.Head
 	switch {

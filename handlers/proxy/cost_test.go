@@ -28,7 +28,8 @@ func answersBare(answer string) func(*peer) {
 	}
 }
 
-const usual = "GET /some/path?a=b HTTP/1.1\r\nHost: test.example\r\nUser-Agent: a usual client\r\n" +
+const usual = "GET /some/path?a=b HTTP/1.1\r\nHost: test.example\r\nUser-Agent: a usual " +
+	"client\r\n" +
 	"Accept: */*\r\nCookie: a=b\r\n\r\n"
 
 // kept starts a server in front of an upstream that answers so, and keeps its connection.

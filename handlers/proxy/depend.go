@@ -38,7 +38,8 @@ func (m *module) source(name string) handlers.FieldSource {
 		}
 	}
 	for i := range m.added { // behind the client's
-		if f := &m.added[i]; ascii.EqualFold(f.name, name) && reverseproxy.Source(f.placeholders()) > handlers.FromRoute {
+		if f := &m.added[i]; ascii.EqualFold(f.name, name) &&
+			reverseproxy.Source(f.placeholders()) > handlers.FromRoute {
 			return handlers.FromServer
 		}
 	}

@@ -7,8 +7,8 @@
 //	address = "127.0.0.1:3000"
 //
 // Package internal/upstream/httpclient speaks HTTP, internal/upstream chooses an address and has
-// the connections, and internal/modules/reverseproxy has what this module shares with fastcgi: the body,
-// attempts, failures, and what a slow client has no room for.
+// the connections, and internal/modules/reverseproxy has what this module shares with fastcgi: the
+// body, attempts, failures, and what a slow client has no room for.
 //
 //	module.go       settings, start
 //	health.go       health checks

@@ -8,15 +8,16 @@ import (
 	"github.com/lwango/lwango/internal/test/server"
 )
 
-// TestDowngrade: whatever a client of HTTP/2 sends, an upstream of HTTP/1.1 gets the request that was
-// meant, once, or nothing.
+// TestDowngrade: whatever a client of HTTP/2 sends, an upstream of HTTP/1.1 gets the request that
+// was meant, once, or nothing.
 func TestDowngrade(t *testing.T) {
 	type request struct{ line, host, body, evil string }
 	got := make(chan request, 10)
 	o := start(t, func(p *peer) {
 		for req := p.request(); req != nil; req = p.request() {
 			body, _ := io.ReadAll(req.Body)
-			got <- request{req.Method + " " + req.RequestURI, req.Host, string(body), req.Header.Get("Evil") + req.Header.Get("Te")}
+			got <- request{req.Method + " " + req.RequestURI, req.Host, string(body),
+				req.Header.Get("Evil") + req.Header.Get("Te")}
 			p.say(hello)
 		}
 	})

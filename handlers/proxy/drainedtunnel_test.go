@@ -23,8 +23,8 @@ type withUpstreams struct {
 
 func (w withUpstreams) Upstreams(u metrics.Upstreams) { *w.all = append(*w.all, u) }
 
-// TestDrainedTunnel: an upgraded connection goes on at an address that is drained, or disabled, while
-// other requests go elsewhere.
+// TestDrainedTunnel: an upgraded connection goes on at an address that is drained, or disabled,
+// while other requests go elsewhere.
 func TestDrainedTunnel(t *testing.T) {
 	echo := start(t, func(p *peer) {
 		p.head()
@@ -40,7 +40,8 @@ func TestDrainedTunnel(t *testing.T) {
 	other := start(t, always(hello))
 	f := &front{log: new(logtext.Buffer)}
 	var all []metrics.Upstreams
-	env := handlers.Env{Prefix: "/", Logger: slog.New(slog.NewTextHandler(f.log, nil)), Server: around.In(around.Context{Server: withUpstreams{all: &all}})}
+	env := handlers.Env{Prefix: "/", Logger: slog.New(slog.NewTextHandler(f.log, nil)),
+		Server: around.In(around.Context{Server: withUpstreams{all: &all}})}
 	h := must.Get(module.Build(t, proxy.Register, "proxy", env, func(s *proxy.Settings) {
 		s.Address = []string{echo.addr, other.addr}
 	}))(t)

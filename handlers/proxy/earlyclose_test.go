@@ -10,8 +10,8 @@ import (
 	"github.com/lwango/lwango/internal/test/wait"
 )
 
-// TestUpstreamClosesEarly: one that closes connections right after its answers, as uWSGI's HTTP does, gets
-// new ones for requests that must not be sent twice, however it was seen to do so.
+// TestUpstreamClosesEarly: one that closes connections right after its answers, as uWSGI's HTTP
+// does, gets new ones for requests that must not be sent twice, however it was seen to do so.
 func TestUpstreamClosesEarly(t *testing.T) {
 	for _, test := range []struct {
 		name   string
@@ -61,8 +61,8 @@ func TestUpstreamClosesEarly(t *testing.T) {
 	}
 }
 
-// TestEarlyCloseIsForgotten: a connection that an upstream has closed early speaks no longer against those that
-// it keeps once one of them has served another request.
+// TestEarlyCloseIsForgotten: a connection that an upstream has closed early speaks no longer
+// against those that it keeps once one of them has served another request.
 func TestEarlyCloseIsForgotten(t *testing.T) {
 	t.Parallel()
 	var connections atomic.Int32
@@ -76,7 +76,9 @@ func TestEarlyCloseIsForgotten(t *testing.T) {
 			}
 		}
 	})
-	f := serve(t, modes.Direct, "/", []string{o.addr}, func(s *proxy.Settings) { s.IdleTimeout = wait.Patience })
+	f := serve(t, modes.Direct, "/", []string{o.addr}, func(s *proxy.Settings) {
+		s.IdleTimeout = wait.Patience
+	})
 	for _, ask := range []struct {
 		method string
 		want   int32 // connections by then

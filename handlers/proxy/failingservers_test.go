@@ -26,12 +26,18 @@ func TestGarbage(t *testing.T) { modes.Run(t, testGarbage, modes.Direct, modes.H
 func testGarbage(t *testing.T, m modes.Mode) {
 	noise := modes.Noise(64 << 10)
 	said := []string{
-		"\r\n\r\n", "\n", "\x00", "200 OK\r\n\r\n", "HTTP\r\n\r\n", "HTTP/ 200 OK\r\n\r\n", "HTTP/0.9 200 OK\r\n\r\n",
-		"HTTP/3.0 200 OK\r\n\r\n", "http/1.1 200 OK\r\n\r\n", "HTTP/1.1 20 OK\r\n\r\n", "HTTP/1.1 2000 OK\r\n\r\n",
-		"HTTP/1.1 -20 OK\r\n\r\n", "HTTP/1.1 099 OK\r\n\r\n", "HTTP/1.1  200 OK\r\n\r\n", "HTTP/1.1\t200 OK\r\n\r\n",
-		"HTTP/1.1 200 OK\r\nA\r\n\r\n", "HTTP/1.1 200 OK\r\n: b\r\n\r\n", "HTTP/1.1 200 OK\r\nA: \x00\r\n\r\n",
-		"HTTP/1.1 200 OK\r\nA: b\r\n c\r\n\r\n", "<html>hello</html>", "SSH-2.0-OpenSSH_9\r\n", "220 mail ESMTP\r\n",
-		"\x15\x03\x01\x00\x02\x02\x46", "\x00\x00\x12\x04\x00\x00\x00\x00\x00", "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",
+		"\r\n\r\n", "\n", "\x00", "200 OK\r\n\r\n", "HTTP\r\n\r\n", "HTTP/ 200 OK\r\n\r\n",
+		"HTTP/0.9 200 OK\r\n\r\n",
+		"HTTP/3.0 200 OK\r\n\r\n", "http/1.1 200 OK\r\n\r\n", "HTTP/1.1 20 OK\r\n\r\n",
+		"HTTP/1.1 2000 OK\r\n\r\n",
+		"HTTP/1.1 -20 OK\r\n\r\n", "HTTP/1.1 099 OK\r\n\r\n", "HTTP/1.1  200 OK\r\n\r\n",
+		"HTTP/1.1\t200 OK\r\n\r\n",
+		"HTTP/1.1 200 OK\r\nA\r\n\r\n", "HTTP/1.1 200 OK\r\n: b\r\n\r\n",
+		"HTTP/1.1 200 OK\r\nA: \x00\r\n\r\n",
+		"HTTP/1.1 200 OK\r\nA: b\r\n c\r\n\r\n", "<html>hello</html>", "SSH-2.0-OpenSSH_9\r\n",
+		"220 mail ESMTP\r\n",
+		"\x15\x03\x01\x00\x02\x02\x46", "\x00\x00\x12\x04\x00\x00\x00\x00\x00",
+		"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",
 		strings.Repeat("a", 70<<10), "HTTP/1.1 200 " + strings.Repeat("a", 70<<10) + "\r\n\r\n",
 		"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 1", "HTTP/1.1 101 Switching Protocols\r\n\r\n",
 	}
@@ -44,7 +50,10 @@ func testGarbage(t *testing.T, m modes.Mode) {
 			_, _ = io.WriteString(p, <-next)
 		}
 	})
-	f := serve(t, m, "/", []string{o.addr}, func(s *proxy.Settings) { s.MaxFails = -1; s.Retry = []string{} })
+	f := serve(t, m, "/", []string{o.addr}, func(s *proxy.Settings) {
+		s.MaxFails = -1
+		s.Retry = []string{}
+	})
 	for _, text := range said {
 		next <- text
 		if g := f.get("/"); g.status != 502 || strings.Contains(g.body, "hello") {
@@ -97,8 +106,8 @@ func connecting(t *testing.T, at string) bool {
 	return false
 }
 
-// TestHangsAtAccept: a server whose queue is full costs one request a part of connect_timeout, and is
-// passed over then.
+// TestHangsAtAccept: a server whose queue is full costs one request a part of connect_timeout, and
+// is passed over then.
 func TestHangsAtAccept(t *testing.T) {
 	t.Parallel()
 	good, hangs := start(t, always(hello)), full(t)
@@ -127,7 +136,8 @@ func TestHangsAtAccept(t *testing.T) {
 // answers garbage. Only max_fails requests meet it; for all others it is as if it were not there.
 func TestServerFails(t *testing.T) {
 	const cut = "cut"
-	for _, said := range []string{"", "HTTP/1.1 200 O", "HTTP/1.1 200 O" + cut, "SSH-2.0-OpenSSH_9\r\n", "HTTP/1.1 200 OK\r\nA\r\n\r\n"} {
+	for _, said := range []string{"", "HTTP/1.1 200 O", "HTTP/1.1 200 O" + cut,
+		"SSH-2.0-OpenSSH_9\r\n", "HTTP/1.1 200 OK\r\nA\r\n\r\n"} {
 		t.Run(said, func(t *testing.T) {
 			t.Parallel()
 			release := make(chan struct{})
@@ -170,18 +180,23 @@ func TestServerFails(t *testing.T) {
 	}
 }
 
-// TestFlapping: a server that comes and goes, and refuses in between, fails no request beside another.
+// TestFlapping: a server that comes and goes, and refuses in between, fails no request beside
+// another.
 func TestFlapping(t *testing.T) {
 	t.Parallel()
 	ln := must.Get(net.Listen("tcp", "127.0.0.2:0"))(t) // no client has a port of it
 	at := ln.Addr().String()
 	app := func(ln net.Listener) *http.Server {
-		s := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "hello") })}
+		s := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			fmt.Fprint(w, "hello")
+		})}
 		go s.Serve(ln)
 		return s
 	}
 	good := start(t, always(hello))
-	f := serve(t, modes.Direct, "/", []string{at, good.addr}, func(s *proxy.Settings) { s.FailTimeout = time.Millisecond })
+	f := serve(t, modes.Direct, "/", []string{at, good.addr}, func(s *proxy.Settings) {
+		s.FailTimeout = time.Millisecond
+	})
 	for range 20 {
 		s := app(ln)
 		for range 10 {
@@ -208,7 +223,9 @@ func TestAllRestart(t *testing.T) {
 	var addresses []string
 	begin := func(at string) string {
 		ln := must.Get(net.Listen("tcp", at))(t)
-		s := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { _, _ = io.Copy(w, r.Body) })}
+		s := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			_, _ = io.Copy(w, r.Body)
+		})}
 		go s.Serve(ln)
 		apps = append(apps, s)
 		return ln.Addr().String()

@@ -11,9 +11,9 @@ import (
 	"github.com/lwango/lwango/internal/test/server"
 )
 
-// TestCrowdLeavesRoom: a client with many requests has all of max_conns while it is alone. The first
-// request of another client is the next that the upstream gets, and those that follow need not wait
-// for any of the crowd's.
+// TestCrowdLeavesRoom: a client with many requests has all of max_conns while it is alone. The
+// first request of another client is the next that the upstream gets, and those that follow need
+// not wait for any of the crowd's.
 func TestCrowdLeavesRoom(t *testing.T) {
 	const conns, crowd, others = 8, 60, 10
 	type asked struct {

@@ -12,13 +12,15 @@ import (
 	"github.com/lwango/lwango/internal/test/must"
 )
 
-// TestInterceptedFields: what belongs to a status, and not to its page, reaches the client when a page
-// takes the answer's place, on the way that it has otherwise.
+// TestInterceptedFields: what belongs to a status, and not to its page, reaches the client when a
+// page takes the answer's place, on the way that it has otherwise.
 func TestInterceptedFields(t *testing.T) {
 	const fields = "Upgrade: websocket\r\nConnection: Upgrade\r\nContent-Range: bytes */9\r\n" +
 		"Set-Cookie: a=b; Path=/app\r\nSet-Cookie: c=d\r\nWWW-Authenticate: Basic\r\nAllow: PUT\r\n" +
-		"Retry-After: 7\r\nX-Accel-Expires: 5\r\nETag: x\r\nContent-Type: text/theirs\r\nContent-Length: 6\r\n\r\ntheirs"
-	always := [][2]string{{"Set-Cookie", "[a=b; Path=/ c=d]"}, {"WWW-Authenticate", "[Basic]"}, {"Allow", "[PUT]"}, {"Retry-After", "[7]"},
+		"Retry-After: 7\r\nX-Accel-Expires: 5\r\nETag: x\r\nContent-Type: " +
+		"text/theirs\r\nContent-Length: 6\r\n\r\ntheirs"
+	always := [][2]string{{"Set-Cookie", "[a=b; Path=/ c=d]"}, {"WWW-Authenticate", "[Basic]"},
+		{"Allow", "[PUT]"}, {"Retry-After", "[7]"},
 		{"ETag", "[]"}, {"X-Accel-Expires", "[]"}}
 	for _, status := range []int{400, 401, 416, 426, 503} {
 		o := start(t, func(p *peer) {
@@ -26,7 +28,8 @@ func TestInterceptedFields(t *testing.T) {
 				p.say("HTTP/1.1 %d X\r\n%s", status, fields)
 			}
 		})
-		for hide, hidden := range map[string]string{"": "", "set-cookie": "Set-Cookie", "upgrade": "Upgrade"} {
+		for hide, hidden := range map[string]string{"": "", "set-cookie": "Set-Cookie",
+			"upgrade": "Upgrade"} {
 			f := serve(t, modes.Direct, "/", []string{o.addr}, func(s *proxy.Settings) {
 				s.InterceptErrors, s.MapCookiePath = true, map[string]string{"/app": "/"}
 				if hide != "" {
@@ -58,8 +61,8 @@ func TestInterceptedFields(t *testing.T) {
 	}
 }
 
-// TestPlaceholdersOfRequestHeaders: parts of the request in fields that the configuration adds. Paths
-// are encoded as in a target.
+// TestPlaceholdersOfRequestHeaders: parts of the request in fields that the configuration adds.
+// Paths are encoded as in a target.
 func TestPlaceholdersOfRequestHeaders(t *testing.T) {
 	heads := make(chan string, 1)
 	o := start(t, func(p *peer) {
@@ -126,7 +129,8 @@ func TestAddedFields(t *testing.T) {
 			"request_headers puts it in its place": {"X-User": {"a", "u={user}"}},
 		"add_request_headers: X-Cert: a client's own field of that name would come before " +
 			"{cert_serial}; request_headers puts it in its place": {"X-Cert": {"{cert_serial}"}},
-		"add_request_headers: Connection is set by the server itself":                 {"Connection": {"x"}},
+		"add_request_headers: Connection is set by the server itself": {
+			"Connection": {"x"}},
 		"add_request_headers: A: control characters cannot be part of a header field": {"A": {"b", "\n"}},
 		`add_request_headers: "a b" is not the name of a header field`:                {"a b": {"x"}},
 	} {
@@ -154,12 +158,18 @@ func TestInterceptStatuses(t *testing.T) {
 		}
 	}
 	for _, bad := range []string{"200", "404-", "x", "500-404", "600", "+404", "404-+405"} {
-		want := `intercept_statuses: expected statuses between 400 and 599, such as "404" or "500-599", not "` + bad + `"`
-		if got := refused(t, func(s *proxy.Settings) { s.InterceptStatuses = []string{bad} }); got != want {
+		want :=
+			`intercept_statuses: expected statuses between 400 and 599, such as "404" or "500-599", not "` +
+				bad + `"`
+		if got := refused(t, func(s *proxy.Settings) {
+			s.InterceptStatuses = []string{bad}
+		}); got != want {
 			t.Error(got)
 		}
 	}
-	got := refused(t, func(s *proxy.Settings) { s.InterceptErrors, s.InterceptStatuses = true, []string{"404"} })
+	got := refused(t, func(s *proxy.Settings) {
+		s.InterceptErrors, s.InterceptStatuses = true, []string{"404"}
+	})
 	if got != "intercept_statuses: is in place of intercept_errors, which is for all errors" {
 		t.Error(got)
 	}
@@ -222,7 +232,8 @@ func TestFilesOfUpstreams(t *testing.T) {
 			} else if got.body != want || got.status != 200 || got.header.Get("X-Own") != "y" {
 				t.Errorf("%q: %v, want %q", answer, got, want)
 			}
-			if head := f.ask("HEAD /", "", ""); want == "the file" && head.header.Get("Content-Length") != "8" {
+			if head := f.ask("HEAD /", "", ""); want == "the file" &&
+				head.header.Get("Content-Length") != "8" {
 				t.Errorf("%q: HEAD: %v", answer, head)
 			}
 		}

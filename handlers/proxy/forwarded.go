@@ -33,8 +33,8 @@ const (
 )
 
 // readForwarded reads forwarded; the fields of the configuration are known. Where it has one of
-// these, the server says nothing in it: an upstream would find two values, and take either for true.
-// The error is a *handlers.KeyError.
+// these, the server says nothing in it: an upstream would find two values, and take either for
+// true. The error is a *handlers.KeyError.
 func (m *module) readForwarded() error {
 	for _, name := range m.set.Forwarded.Forwarded {
 		i := slices.IndexFunc(http1.Telling[:], func(s string) bool { return ascii.EqualFold(s, name) })
@@ -57,8 +57,9 @@ func (m *module) readForwarded() error {
 // appendForwarded says who the client is, as far as this server knows, in the fields that most
 // applications read, and in that of RFC 7239; and by which id this server knows the request.
 //
-// A request runs through the code of a head once, and what that costs is to fetch it. So what the usual
-// ones are told is made by appendClient when the module is built, and a short loop fills it in.
+// A request runs through the code of a head once, and what that costs is to fetch it. So what the
+// usual ones are told is made by appendClient when the module is built, and a short loop fills it
+// in.
 func (c *call) appendForwarded(out []byte) []byte {
 	remote := c.Req.RemoteAddr().Addr().Unmap()
 	host, id := c.Req.Layer().HostView(), c.Req.Layer().IDView()
@@ -70,7 +71,8 @@ func (c *call) appendForwarded(out []byte) []byte {
 		return c.appendUnusual(out, remote, host, id)
 	}
 	var text [len("255.255.255.255")]byte
-	parts := [...][]byte{ofAddress: http1.AppendAddr(text[:0], remote), ofHost: host, ofID: id, ofNothing: nil}
+	parts := [...][]byte{ofAddress: http1.AppendAddr(text[:0], remote), ofHost: host, ofID: id,
+		ofNothing: nil}
 	for i := range usual {
 		t := &usual[i]
 		out = append(append(out, t.text...), parts[t.part]...)
@@ -131,8 +133,8 @@ func (c *call) appendUnusual(out []byte, remote netip.Addr, host, id []byte) []b
 	return c.appendClient(out, remote, address, host, id, c.Req.Secure(), hops)
 }
 
-// appendClient appends what the upstream is told of a client with that address, which also stands in
-// remote.
+// appendClient appends what the upstream is told of a client with that address, which also stands
+// in remote.
 func (c *call) appendClient(
 	out []byte, remote netip.Addr, address, host, id []byte, secure bool, hops []netip.Addr,
 ) []byte {
@@ -202,8 +204,8 @@ func (c *call) appendFurther(out, address []byte) []byte {
 	return out
 }
 
-// copied reports whether the request has a field that the server has put there, by copy_headers of auth,
-// and not the client.
+// copied reports whether the request has a field that the server has put there, by copy_headers of
+// auth, and not the client.
 func (c *call) copied(name string) bool {
 	l := c.Req.Layer()
 	if !l.Replaced(name) {

@@ -38,8 +38,8 @@ func about(head string) string {
 	return strings.Join(lines, "\n")
 }
 
-// TestForwarded: what the upstream is told of the client, by the fields that the configuration lists. That is
-// of https as well, from a client over TLS and from one whose proxy says so.
+// TestForwarded: what the upstream is told of the client, by the fields that the configuration
+// lists. That is of https as well, from a client over TLS and from one whose proxy says so.
 func TestForwarded(t *testing.T) {
 	o := heads(t)
 	all := []string{"x-real-ip", "X-Forwarded-For", "X-Forwarded-Proto", "X-Forwarded-Host",
@@ -56,7 +56,9 @@ func TestForwarded(t *testing.T) {
 		{"usual", nil, usual + "\n" + standard},
 		{"all", func(s *proxy.Settings) { s.Forwarded.Forwarded = all },
 			usual + "\nX-Forwarded-Port: 80\nX-Real-IP: 127.0.0.1\n" + standard},
-		{"all with a prefix", func(s *proxy.Settings) { s.Forwarded.Forwarded, s.StripPrefix = all, true },
+		{"all with a prefix", func(s *proxy.Settings) {
+			s.Forwarded.Forwarded, s.StripPrefix = all, true
+		},
 			usual + "\nX-Forwarded-Port: 80\nX-Forwarded-Prefix: /a%20b\nX-Real-IP: 127.0.0.1\n" + standard},
 		{"prefix", func(s *proxy.Settings) { s.ReplacePrefix = "/v1" },
 			usual + "\nX-Forwarded-Prefix: /a%20b\n" + standard},
@@ -73,7 +75,8 @@ func TestForwarded(t *testing.T) {
 		if got := about(f.ask("GET /a%20b/x", forged, "").body); got != tt.want {
 			t.Errorf("%s: got\n%s\nwant\n%s", tt.name, got, tt.want)
 		}
-		want := strings.NewReplacer("Proto: http", "Proto: https", "proto=http", "proto=https", "Port: 80", "Port: 443").
+		want := strings.NewReplacer("Proto: http", "Proto: https", "proto=http", "proto=https",
+			"Port: 80", "Port: 443").
 			Replace(tt.want)
 		overTLS := &front{Server: module.Start(t, modes.OverTLS, "/a b", f.handler)}
 		if got := about(overTLS.ask("GET /a%20b/x", forged, "").body); got != want {
@@ -81,14 +84,17 @@ func TestForwarded(t *testing.T) {
 		}
 		want = strings.ReplaceAll(want, "127.0.0.1", "192.0.2.1")
 		behind := &front{Server: server.Start(t, modes.Direct, conn.Config{Handler: f.handler,
-			Proxies: map[string]*conn.Proxies{"": {Networks: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}}}})}
-		if got := about(behind.ask("GET /a%20b/x", "X-Forwarded-For: 192.0.2.1\r\nX-Forwarded-Proto: https\r\n", "").body); got != want {
+			Proxies: map[string]*conn.Proxies{
+				"": {Networks: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}}}})}
+		if got := about(behind.ask("GET /a%20b/x",
+			"X-Forwarded-For: 192.0.2.1\r\nX-Forwarded-Proto: https\r\n", "").body); got != want {
 			t.Errorf("%s, behind a proxy: got\n%s\nwant\n%s", tt.name, got, want)
 		}
 	}
 	got := refused(t, func(s *proxy.Settings) { s.Forwarded.Forwarded = []string{"X-Forwarded-By"} })
 	if want := "forwarded: expected some of X-Forwarded-For, X-Forwarded-Proto, X-Forwarded-Host, " +
-		"X-Forwarded-Port, X-Forwarded-Prefix, X-Real-IP, Forwarded, not \"X-Forwarded-By\""; got != want {
+		"X-Forwarded-Port, X-Forwarded-Prefix, X-Real-IP, Forwarded, not \"X-Forwarded-By\""; got !=
+		want {
 		t.Error(got)
 	}
 }
@@ -156,12 +162,15 @@ func bracketed(node string) string {
 	return node
 }
 
-// TestCopiedRealIP: what the server has put into X-Real-IP, as copy_headers of auth does, goes out in the
-// place of what forwarded says, and not beside it. What a client says there does not.
+// TestCopiedRealIP: what the server has put into X-Real-IP, as copy_headers of auth does, goes out
+// in the place of what forwarded says, and not beside it. What a client says there does not.
 func TestCopiedRealIP(t *testing.T) {
 	o := heads(t)
-	f := serve(t, modes.Direct, "/", []string{o.addr}, func(s *proxy.Settings) { s.Forwarded.Forwarded = []string{"X-Real-IP"} })
-	for want, by := range map[string][]string{"X-Real-IP: 127.0.0.1": nil, "X-Real-IP: 192.0.2.9": {"192.0.2.9"}} {
+	f := serve(t, modes.Direct, "/", []string{o.addr}, func(s *proxy.Settings) {
+		s.Forwarded.Forwarded = []string{"X-Real-IP"}
+	})
+	for want, by := range map[string][]string{"X-Real-IP: 127.0.0.1": nil,
+		"X-Real-IP: 192.0.2.9": {"192.0.2.9"}} {
 		s := module.Start(t, modes.Direct, "/", func(req *conn.Request, resp *conn.Response) int {
 			req.Layer().ReplaceHeader("X-Real-IP", by...)
 			return f.handler(req, resp)

@@ -181,8 +181,8 @@ func (f *front) ask(line string, fields string, body string) got {
 	return read(c.R, method)
 }
 
-// patiently is ask, where silent upstreams meet the request, which are to be given up after limit. The
-// clock is put forward for that: on a busy machine others may take as long for an answer.
+// patiently is ask, where silent upstreams meet the request, which are to be given up after limit.
+// The clock is put forward for that: on a busy machine others may take as long for an answer.
 func (f *front) patiently(line, fields, body string, limit time.Duration, silent ...*origin) got {
 	f.T.Helper()
 	done := make(chan got, 1)

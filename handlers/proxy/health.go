@@ -57,7 +57,8 @@ func (m *module) speaks2(name string) bool {
 // ask2 asks for a path by HTTP/2 on c, whose deadline is the limit.
 func ask2(c net.Conn, host, path string) (status int, body []byte, err error) {
 	dial := func(context.Context, string, string) (net.Conn, error) { return c, nil }
-	t := http.Transport{DialContext: dial, DialTLSContext: dial, Protocols: new(http.Protocols), DisableCompression: true,
+	t := http.Transport{DialContext: dial, DialTLSContext: dial, Protocols: new(http.Protocols),
+		DisableCompression:     true,
 		MaxResponseHeaderBytes: reverseproxy.HealthRead}
 	defer t.CloseIdleConnections()
 	scheme := "http"

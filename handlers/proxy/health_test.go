@@ -51,8 +51,9 @@ func checked(t *testing.T, register func(*handlers.Registry), addresses []string
 	h, err := module.Build(t, register, "proxy", env, func(s *proxy.Settings) {
 		s.Address = addresses
 		s.IdleTimeout = 50 * time.Millisecond
-		s.Health = upstreams.Health{Type: "request", Path: "/up?x=1", Status: "200-399", Interval: 10 * time.Millisecond,
-			Timeout: 10 * time.Second, Rises: 2, Falls: 3}
+		s.Health = upstreams.Health{Type: "request", Path: "/up?x=1", Status: "200-399",
+			Interval: 10 * time.Millisecond,
+			Timeout:  10 * time.Second, Rises: 2, Falls: 3}
 		if change != nil {
 			change(s)
 		}
@@ -91,13 +92,18 @@ func TestHealth(t *testing.T) {
 		{"another status", func(p *peer) { p.say("HTTP/1.1 301 No\r\nContent-Length: 0\r\n\r\n") },
 			func(s *proxy.Settings) { s.Health.Status = "200" }, "/up?x=1 has status 301"},
 		{"closes", func(p *peer) {}, nil, "EOF"},
-		{"stalls", stall, func(s *proxy.Settings) { s.Health.Timeout = 500 * time.Millisecond }, "timeout"},
+		{"stalls", stall, func(s *proxy.Settings) { s.Health.Timeout = 500 * time.Millisecond },
+			"timeout"},
 		{"stalls in the head", func(p *peer) { p.say("HTTP/1.1 200 OK\r\nX: y\r\n"); stall(p) },
 			func(s *proxy.Settings) { s.Health.Timeout = 500 * time.Millisecond }, "timeout"},
 		{"no HTTP", func(p *peer) { p.say("220 mail ready\r\n") }, nil, "malformed"},
-		{"endless head", func(p *peer) { io.WriteString(p, "HTTP/1.1 200 OK\r\nX: "+strings.Repeat("x", 1<<20)) },
+		{"endless head", func(p *peer) {
+			io.WriteString(p, "HTTP/1.1 200 OK\r\nX: "+strings.Repeat("x", 1<<20))
+		},
 			nil, "EOF"},
-		{"endless interims", func(p *peer) { io.WriteString(p, strings.Repeat("HTTP/1.1 103 E\r\n\r\n", 1<<16)) },
+		{"endless interims", func(p *peer) {
+			io.WriteString(p, strings.Repeat("HTTP/1.1 103 E\r\n\r\n", 1<<16))
+		},
 			nil, "EOF"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -219,9 +225,10 @@ func TestHealthTLS(t *testing.T) {
 		c := []tls.Certificate{a.Issue(time.Hour, "127.0.0.1")}
 		servers = append(servers, secure(t, &tls.Config{Certificates: c}, handler))
 	}
-	f, _ := checked(t, proxy.Register, []string{servers[0].URL, servers[1].URL}, func(s *proxy.Settings) {
-		s.TLS.CA = ca.File
-	})
+	f, _ := checked(t, proxy.Register, []string{servers[0].URL, servers[1].URL},
+		func(s *proxy.Settings) {
+			s.TLS.CA = ca.File
+		})
 	f.logged(t, 1, out)
 	if log := f.log.String(); !strings.Contains(log, "unknown authority") ||
 		!strings.Contains(log, servers[1].URL) {
@@ -230,8 +237,8 @@ func TestHealthTLS(t *testing.T) {
 	wait.Until(t, "checks pass", func() bool { return checks.Load() > 5 })
 }
 
-// TestHealthCloseNotify: a check takes the page, so that its end resets nothing, and says goodbye on
-// TLS. Of a page without end it takes a part.
+// TestHealthCloseNotify: a check takes the page, so that its end resets nothing, and says goodbye
+// on TLS. Of a page without end it takes a part.
 func TestHealthCloseNotify(t *testing.T) {
 	ca := certs.New(t)
 	config := &tls.Config{Certificates: []tls.Certificate{ca.Issue(time.Hour, "127.0.0.1")},
@@ -378,8 +385,9 @@ func TestHealthSettings(t *testing.T) {
 			`health: path: expected one that begins with a slash, in ASCII without spaces, not "up"`},
 		{func(h *upstreams.Health) { h.Path = "/u\r\np" },
 			`health: path: expected one that begins with a slash, in ASCII without spaces, not "/u\r\np"`},
-		{func(h *upstreams.Health) { h.Path, h.Status = "/", "399-200" }, `health: status: expected one ` +
-			`between 200 and 599, or a range as "200-399", not "399-200"`},
+		{func(h *upstreams.Health) { h.Path, h.Status = "/", "399-200" },
+			`health: status: expected one ` +
+				`between 200 and 599, or a range as "200-399", not "399-200"`},
 		{func(h *upstreams.Health) { h.Path, h.Status = "/", "100" }, `health: status: expected one ` +
 			`between 200 and 599, or a range as "200-399", not "100"`},
 		{func(h *upstreams.Health) { h.Path, h.Status = "/", "2xx" }, `health: status: expected one ` +

@@ -13,8 +13,8 @@ import (
 	"github.com/lwango/lwango/internal/test/wait"
 )
 
-// TestHealthBodyPortHost: a check looks for a text in the body, asks at a port of its own, and names a
-// host of its own.
+// TestHealthBodyPortHost: a check looks for a text in the body, asks at a port of its own, and
+// names a host of its own.
 func TestHealthBodyPortHost(t *testing.T) {
 	served := start(t, always(hello))
 	hosts := make(chan string, 1)
@@ -75,14 +75,17 @@ func TestHealthKeys(t *testing.T) {
 		change func(s *proxy.Settings)
 		err    string
 	}{
-		{func(s *proxy.Settings) { s.Health.Type, s.Health.Path = "tcp", "/up" }, `health: type = "tcp" asks for nothing: expected no path, status, body or host`},
+		{func(s *proxy.Settings) { s.Health.Type, s.Health.Path = "tcp", "/up" },
+			`health: type = "tcp" asks for nothing: expected no path, status, body or host`},
 		{func(s *proxy.Settings) { s.Health.Body = "x" }, `health: expected a path, such as "/up"`},
-		{func(s *proxy.Settings) { s.Health.Path, s.Health.Host = "/", "a b" }, `health: host: expected a name, perhaps with a port, not "a b"`},
+		{func(s *proxy.Settings) { s.Health.Path, s.Health.Host = "/", "a b" },
+			`health: host: expected a name, perhaps with a port, not "a b"`},
 	} {
-		_, err := module.Build(t, proxy.Register, "proxy", handlers.Env{Prefix: "/"}, func(s *proxy.Settings) {
-			s.Address = []string{"127.0.0.1:1"}
-			tt.change(s)
-		})
+		_, err := module.Build(t, proxy.Register, "proxy", handlers.Env{Prefix: "/"},
+			func(s *proxy.Settings) {
+				s.Address = []string{"127.0.0.1:1"}
+				tt.change(s)
+			})
 		if err == nil || err.Error() != tt.err {
 			t.Errorf("%v, want %s", err, tt.err)
 		}

@@ -62,7 +62,8 @@ func TestHTTP2Timeouts(t *testing.T) {
 		}
 	}, nil)
 	large := strings.Repeat("x", 16<<20)
-	const limit = 50 * time.Millisecond // of the case alone: a busy machine may need it for what comes before
+	// of the case alone: a busy machine may need it for what comes before
+	const limit = 50 * time.Millisecond
 	for i, tt := range []struct {
 		path, body string
 		change     func(*proxy.Settings)
@@ -88,8 +89,8 @@ func TestHTTP2Timeouts(t *testing.T) {
 	}
 }
 
-// TestHTTP2SlowClient: a client that does not read holds up its own answer alone, and gets all of it in
-// the end.
+// TestHTTP2SlowClient: a client that does not read holds up its own answer alone, and gets all of
+// it in the end.
 func TestHTTP2SlowClient(t *testing.T) {
 	const size = 8 << 20
 	o := start2(t, func(w http.ResponseWriter, r *http.Request) {
@@ -129,8 +130,8 @@ type zeros struct{}
 
 func (zeros) Read(p []byte) (int, error) { clear(p); return len(p), nil }
 
-// TestHTTP2Streams: as many requests share a connection as the upstream allows, and max_conns is for
-// requests.
+// TestHTTP2Streams: as many requests share a connection as the upstream allows, and max_conns is
+// for requests.
 func TestHTTP2Streams(t *testing.T) {
 	var now, most atomic.Int32
 	held, goOn := make(chan bool, 100), make(chan bool)

@@ -70,24 +70,37 @@ func testHTTP2Answers(t *testing.T, m modes.Mode) {
 	flush := func(w http.ResponseWriter) { w.(http.Flusher).Flush() }
 	handlers := map[string]http.HandlerFunc{
 		"/plain": func(w http.ResponseWriter, r *http.Request) { io.WriteString(w, "hello") },
-		"/long":  func(w http.ResponseWriter, r *http.Request) { io.WriteString(w, strings.Repeat("x", 1<<20)) },
+		"/long": func(w http.ResponseWriter, r *http.Request) {
+			io.WriteString(w, strings.Repeat("x", 1<<20))
+		},
 		"/pieces": func(w http.ResponseWriter, r *http.Request) {
 			for range 5 {
 				io.WriteString(w, "piece")
 				flush(w)
 			}
 		},
-		"/none":    func(w http.ResponseWriter, r *http.Request) { w.WriteHeader(204) },
-		"/cached":  func(w http.ResponseWriter, r *http.Request) { w.Header().Set("ETag", `"e"`); w.WriteHeader(304) },
-		"/missing": func(w http.ResponseWriter, r *http.Request) { w.WriteHeader(404); io.WriteString(w, "no") },
+		"/none": func(w http.ResponseWriter, r *http.Request) { w.WriteHeader(204) },
+		"/cached": func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("ETag", `"e"`)
+			w.WriteHeader(304)
+		},
+		"/missing": func(w http.ResponseWriter, r *http.Request) {
+			w.WriteHeader(404)
+			io.WriteString(w, "no")
+		},
 		"/hints": func(w http.ResponseWriter, r *http.Request) {
 			w.Header().Set("Link", "</a>")
 			w.WriteHeader(103)
 			w.WriteHeader(103)
 			io.WriteString(w, "hello")
 		},
-		"/large": func(w http.ResponseWriter, r *http.Request) { w.Header().Set("X-Large", large); io.WriteString(w, "x") },
-		"/asked": func(w http.ResponseWriter, r *http.Request) { fmt.Fprint(w, len(r.Header.Get("X-Large"))) },
+		"/large": func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("X-Large", large)
+			io.WriteString(w, "x")
+		},
+		"/asked": func(w http.ResponseWriter, r *http.Request) {
+			fmt.Fprint(w, len(r.Header.Get("X-Large")))
+		},
 		"/trailer": func(w http.ResponseWriter, r *http.Request) {
 			w.Header().Set("Trailer", "T")
 			io.WriteString(w, "hello")
@@ -98,7 +111,10 @@ func testHTTP2Answers(t *testing.T, m modes.Mode) {
 			flush(w)
 			w.Header().Set(http.TrailerPrefix+"T", "end")
 		},
-		"/early": func(w http.ResponseWriter, r *http.Request) { w.WriteHeader(413); io.WriteString(w, "large") },
+		"/early": func(w http.ResponseWriter, r *http.Request) {
+			w.WriteHeader(413)
+			io.WriteString(w, "large")
+		},
 	}
 	o := start2(t, func(w http.ResponseWriter, r *http.Request) { handlers[r.URL.Path](w, r) }, nil)
 	f := serve(t, m, "/", []string{o.addr}, func(s *proxy.Settings) {
@@ -117,7 +133,8 @@ func testHTTP2Answers(t *testing.T, m modes.Mode) {
 		{"HEAD /missing", "", "", "404 "},
 		{"GET /hints", "", "", "103 103 200 hello"},
 		{"GET /large", "", "", "200 x large"},
-		{"GET /asked", "X-Large: " + large[:12<<10] + "\r\nX-Other: " + large[:2<<10] + "\r\n", "", "200 12288"},
+		{"GET /asked", "X-Large: " + large[:12<<10] + "\r\nX-Other: " + large[:2<<10] + "\r\n", "",
+			"200 12288"},
 		{"GET /trailer", "TE: trailers\r\n", "", "200 hello end"},
 		{"GET /unannounced", "TE: trailers\r\n", "", "200 hello end"},
 		{"PUT /early", "Content-Length: 1000000\r\n", strings.Repeat("x", 1_000_000), "413 large"},
@@ -159,12 +176,13 @@ func testHTTP2Answers(t *testing.T, m modes.Mode) {
 	}
 }
 
-// TestHTTP2Resets: a stream that the upstream resets is an answer that is missing, or one that is cut
-// off, and the other streams of the connection go on.
+// TestHTTP2Resets: a stream that the upstream resets is an answer that is missing, or one that is
+// cut off, and the other streams of the connection go on.
 func TestHTTP2Resets(t *testing.T) { modes.Run(t, testHTTP2Resets, modes.Direct, modes.HTTP2) }
 
 func testHTTP2Resets(t *testing.T, m modes.Mode) {
-	for _, code := range []http2.Code{http2.NoError, http2.InternalError, http2.Cancel, http2.EnhanceYourCalm,
+	for _, code := range []http2.Code{http2.NoError, http2.InternalError, http2.Cancel,
+		http2.EnhanceYourCalm,
 		http2.HTTP11Required} {
 		var length []byte
 		for _, tt := range []struct {
@@ -241,7 +259,8 @@ func testHTTP2Resets(t *testing.T, m modes.Mode) {
 	}
 }
 
-// TestHTTP2GoAway: no request fails while the upstream ends one connection after the other in order.
+// TestHTTP2GoAway: no request fails while the upstream ends one connection after the other in
+// order.
 func TestHTTP2GoAway(t *testing.T) {
 	const clients, requests, each = 8, 40, 40 // so that none loses three connections in a row
 	var asked atomic.Int32
@@ -304,8 +323,8 @@ func TestHTTP2Shutdown(t *testing.T) {
 	}
 }
 
-// TestHTTP2MaxConns: of many requests at once no more than max_conns are at the upstream, and all have
-// their turn.
+// TestHTTP2MaxConns: of many requests at once no more than max_conns are at the upstream, and all
+// have their turn.
 func TestHTTP2MaxConns(t *testing.T) {
 	const most, many = 3, 60
 	var now, peak atomic.Int32

@@ -18,12 +18,13 @@ import (
 
 var streamNumber = regexp.MustCompile("ID [0-9]+")
 
-// TestHTTP2Reset: the code with which an upstream resets a stream reaches a client of gRPC, whose library
-// reads it: CANCEL behind its deadline is that. Another client gets 502 as long as it has no byte. What a
-// code says of a connection is not passed on.
+// TestHTTP2Reset: the code with which an upstream resets a stream reaches a client of gRPC, whose
+// library reads it: CANCEL behind its deadline is that. Another client gets 502 as long as it has
+// no byte. What a code says of a connection is not passed on.
 func TestHTTP2Reset(t *testing.T) {
 	for _, begun := range []bool{false, true} {
-		for _, code := range []http2.Code{http2.Cancel, http2.EnhanceYourCalm, http2.NoError, http2.RefusedStream, http2.HTTP11Required} {
+		for _, code := range []http2.Code{http2.Cancel, http2.EnhanceYourCalm, http2.NoError,
+			http2.RefusedStream, http2.HTTP11Required} {
 			got := make(chan bool, 1)
 			o := start(t, func(p *peer) {
 				hello2(p)
@@ -67,10 +68,12 @@ func TestHTTP2Reset(t *testing.T) {
 				case begun:
 					want = "200 stream error: stream ID; INTERNAL_ERROR"
 				}
-				if what = strings.TrimSpace(what + " " + streamNumber.ReplaceAllString(fmt.Sprint(err), "ID")); !strings.HasPrefix(what, want) {
+				if what = strings.TrimSpace(what + " " +
+					streamNumber.ReplaceAllString(fmt.Sprint(err), "ID")); !strings.HasPrefix(what, want) {
 					t.Errorf("begun %t, %v, %s: %s, want %s", begun, code, kind, what, want)
 				}
-				if line, want := <-log.entries, fmt.Sprintf("upstream %q", o.addr); !strings.Contains(line, want) ||
+				if line, want := <-log.entries, fmt.Sprintf("upstream %q", o.addr); !strings.Contains(line,
+					want) ||
 					strings.HasPrefix(line, "502 ") == begun {
 					t.Error(line)
 				}

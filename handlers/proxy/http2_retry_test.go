@@ -14,8 +14,8 @@ import (
 	"github.com/lwango/lwango/internal/wire/http2"
 )
 
-// TestHTTP2Cut: an upstream that closes each connection gets each request twice at most, though requests
-// share the new connections, too.
+// TestHTTP2Cut: an upstream that closes each connection gets each request twice at most, though
+// requests share the new connections, too.
 func TestHTTP2Cut(t *testing.T) {
 	const many = 10
 	var connections, all atomic.Int32
@@ -98,7 +98,8 @@ func TestHTTP2Burst(t *testing.T) {
 	}
 }
 
-// TestHTTP2NoStreams: an upstream that takes no request at all, or speaks no HTTP/2, is not asked for ever.
+// TestHTTP2NoStreams: an upstream that takes no request at all, or speaks no HTTP/2, is not asked
+// for ever.
 func TestHTTP2NoStreams(t *testing.T) {
 	none := http2.AppendHeader(nil, http2.SettingsFrame, 0, 0, 6)
 	none = http2.AppendSetting(none, http2.MaxConcurrentStreams, 0)
@@ -128,8 +129,8 @@ func TestHTTP2NoStreams(t *testing.T) {
 	}
 }
 
-// TestHTTP2LongUpload: the frames with which net/http's server takes a long upload, in small pieces, are no
-// flood.
+// TestHTTP2LongUpload: the frames with which net/http's server takes a long upload, in small
+// pieces, are no flood.
 func TestHTTP2LongUpload(t *testing.T) {
 	const size = 20 << 20
 	o := start2(t, func(w http.ResponseWriter, r *http.Request) {
@@ -168,12 +169,14 @@ func status2(status int) func(*peer) {
 	return func(p *peer) {
 		hello2(p)
 		for id := await2(p, http2.Headers); id != 0; id = await2(p, http2.Headers) {
-			_, _ = p.Write(http2.AppendBlock(nil, id, http2.EndStream, http2.AppendStatus(nil, status), http2.FrameSize))
+			_, _ = p.Write(http2.AppendBlock(nil, id, http2.EndStream, http2.AppendStatus(nil, status),
+				http2.FrameSize))
 		}
 	}
 }
 
-// bare2 is bare by HTTP/2, for requests that end with their first frame of content, if they have any.
+// bare2 is bare by HTTP/2, for requests that end with their first frame of content, if they have
+// any.
 func bare2(p *peer) {
 	hello2(p)
 	var in [http2.HeaderSize]byte
@@ -189,6 +192,7 @@ func bare2(p *peer) {
 			body += string(payload)
 		}
 		out := http2.AppendBlock(nil, h.Stream, 0, http2.AppendStatus(nil, 200), http2.FrameSize)
-		_, _ = p.Write(append(http2.AppendHeader(out, http2.Data, http2.EndStream, h.Stream, len(body)), body...))
+		_, _ = p.Write(append(http2.AppendHeader(out, http2.Data, http2.EndStream, h.Stream, len(body)),
+			body...))
 	}
 }

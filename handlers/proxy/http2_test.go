@@ -36,15 +36,16 @@ func start2(t testing.TB, h http.HandlerFunc, change func(*http.Server)) *server
 	t.Helper()
 	ln := must.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
 	o := &server2{addr: ln.Addr().String()}
-	s := &http.Server{Handler: h, Protocols: new(http.Protocols), ConnState: func(_ net.Conn, state http.ConnState) {
-		switch state {
-		case http.StateNew:
-			o.accepted.Add(1)
-			o.open.Add(1)
-		case http.StateClosed:
-			o.open.Add(-1)
-		}
-	}}
+	s := &http.Server{Handler: h, Protocols: new(http.Protocols),
+		ConnState: func(_ net.Conn, state http.ConnState) {
+			switch state {
+			case http.StateNew:
+				o.accepted.Add(1)
+				o.open.Add(1)
+			case http.StateClosed:
+				o.open.Add(-1)
+			}
+		}}
 	s.Protocols.SetUnencryptedHTTP2(true)
 	if change != nil {
 		change(s)
@@ -77,7 +78,8 @@ func testHTTP2(t *testing.T, m modes.Mode) {
 	for range 2 {
 		for _, tt := range []struct{ line, fields, body, want string }{
 			{"GET /a%20b?c", "X-A: b\r\n", "", "HTTP/2.0 GET test.example /a%20b?c b 0 0 <nil>"},
-			{"POST /", "Content-Length: 4\r\nX-A: b\r\n", "body", "HTTP/2.0 POST test.example / b 4 4 <nil>"},
+			{"POST /", "Content-Length: 4\r\nX-A: b\r\n", "body",
+				"HTTP/2.0 POST test.example / b 4 4 <nil>"},
 			{"PUT /", fmt.Sprint("X-A: b\r\nContent-Length: ", len(large), "\r\n"), large,
 				fmt.Sprint("HTTP/2.0 PUT test.example / b ", len(large), " ", len(large), " <nil>")},
 		} {
@@ -129,7 +131,8 @@ func TestHTTP2Health(t *testing.T) {
 	var wrong atomic.Value
 	status.Store(503)
 	o := start2(t, func(w http.ResponseWriter, r *http.Request) {
-		if r.Proto != "HTTP/2.0" || r.RequestURI != "/up?x=1" || r.Header.Get("User-Agent") != "lwango (health)" {
+		if r.Proto != "HTTP/2.0" || r.RequestURI != "/up?x=1" ||
+			r.Header.Get("User-Agent") != "lwango (health)" {
 			wrong.Store(fmt.Sprint(r))
 		}
 		w.WriteHeader(int(status.Load()))
@@ -143,8 +146,8 @@ func TestHTTP2Health(t *testing.T) {
 	}
 }
 
-// TestHTTP2TLS: over TLS the version is agreed on by ALPN, and an upstream that does not agree cannot
-// be reached.
+// TestHTTP2TLS: over TLS the version is agreed on by ALPN, and an upstream that does not agree
+// cannot be reached.
 func TestHTTP2TLS(t *testing.T) {
 	for _, offered := range []bool{true, false} {
 		var running sync.WaitGroup
@@ -165,10 +168,11 @@ func TestHTTP2TLS(t *testing.T) {
 			io.Copy(w, r.Body)
 		}), ErrorLog: log.New(io.Discard, "", 0)}
 		running.Go(func() { _ = s.Serve(ln) })
-		f := serve(t, modes.Direct, "/", []string{"https://" + ln.Addr().String()}, func(s *proxy.Settings) {
-			version2(s)
-			s.TLS.Insecure = true
-		})
+		f := serve(t, modes.Direct, "/", []string{"https://" + ln.Addr().String()},
+			func(s *proxy.Settings) {
+				version2(s)
+				s.TLS.Insecure = true
+			})
 		want := 502
 		if offered {
 			want = 200
@@ -211,15 +215,20 @@ func await2(p *peer, want http2.Type) uint32 {
 
 // answer2 is the answer 200 without content.
 func answer2(id uint32) []byte {
-	return append(http2.AppendHeader(nil, http2.Headers, http2.EndHeaders|http2.EndStream, id, 1), 0x88)
+	return append(http2.AppendHeader(nil, http2.Headers, http2.EndHeaders|http2.EndStream, id, 1),
+		0x88)
 }
 
-// TestHTTP2Refused: what the upstream has not acted on is sent again, whatever the method, as long as
-// the body is there. It is not sent for ever.
+// TestHTTP2Refused: what the upstream has not acted on is sent again, whatever the method, as long
+// as the body is there. It is not sent for ever.
 func TestHTTP2Refused(t *testing.T) {
 	for name, refuse := range map[string]func(p *peer, id uint32){
-		"goaway": func(p *peer, id uint32) { _, _ = p.Write(http2.AppendGoAway(nil, id-1, http2.NoError, "")) },
-		"reset":  func(p *peer, id uint32) { _, _ = p.Write(http2.AppendReset(nil, id, http2.RefusedStream)) },
+		"goaway": func(p *peer, id uint32) {
+			_, _ = p.Write(http2.AppendGoAway(nil, id-1, http2.NoError, ""))
+		},
+		"reset": func(p *peer, id uint32) {
+			_, _ = p.Write(http2.AppendReset(nil, id, http2.RefusedStream))
+		},
 	} {
 		for _, always := range []bool{false, true} {
 			var refused atomic.Int32
@@ -250,7 +259,8 @@ func TestHTTP2Refused(t *testing.T) {
 					want, times = 502, 2
 				}
 				if g.status != want || refused.Load() != times {
-					t.Errorf("%s, always %t, buffered %t: %d, refused %d times; log %s", name, always, buffered, g.status, refused.Load(), f.log)
+					t.Errorf("%s, always %t, buffered %t: %d, refused %d times; log %s", name, always, buffered,
+						g.status, refused.Load(), f.log)
 				}
 			}
 		}
@@ -275,7 +285,8 @@ func testHTTP2BothWays(t *testing.T, m modes.Mode) {
 		s.RequestBuffering, s.ResponseBuffering = false, 64<<10
 	})
 	c := f.Dial()
-	c.Send("POST / HTTP/1.1\r\nHost: a\r\nTE: trailers\r\nTransfer-Encoding: chunked\r\nTrailer: T\r\n\r\n")
+	c.Send(
+		"POST / HTTP/1.1\r\nHost: a\r\nTE: trailers\r\nTransfer-Encoding: chunked\r\nTrailer: T\r\n\r\n")
 	std, err := http.ReadResponse(c.R, nil) // before a byte of the body is sent
 	if err != nil {
 		t.Fatal(err, f.log)
@@ -294,8 +305,8 @@ func testHTTP2BothWays(t *testing.T, m modes.Mode) {
 	}
 }
 
-// TestHTTP2Chain: what an upstream of HTTP/1.1 says comes through a server of this kind that is asked by
-// HTTP/2 as it was said, in all forms.
+// TestHTTP2Chain: what an upstream of HTTP/1.1 says comes through a server of this kind that is
+// asked by HTTP/2 as it was said, in all forms.
 func TestHTTP2Chain(t *testing.T) { modes.Run(t, testHTTP2Chain, modes.Direct, modes.HTTP2) }
 
 func testHTTP2Chain(t *testing.T, m modes.Mode) {
@@ -304,12 +315,18 @@ func testHTTP2Chain(t *testing.T, m modes.Mode) {
 		{"HEAD", "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\n", "200  [5] []"},
 		{"GET", "HTTP/1.1 204 No Content\r\n\r\n", "204  [] []"},
 		{"GET", "HTTP/1.1 304 Not Modified\r\nETag: \"x\"\r\n\r\n", "304  [] []"},
-		{"POST", "HTTP/1.1 404 No\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\n\r\n", "404 abc [3] []"},
-		{"GET", "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nTrailer: A\r\n\r\n3\r\nabc\r\n0\r\nA: b\r\n\r\n", "200 abc [] [b]"},
+		{"POST", "HTTP/1.1 404 No\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\n\r\n",
+			"404 abc [3] []"},
+		{"GET",
+			"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nTrailer: A\r\n\r\n3\r\nabc\r\n0\r\nA: " +
+				"b\r\n\r\n", "200 abc [] [b]"},
 		{"GET", "HTTP/1.1 103 Early Hints\r\nLink: x\r\n\r\n" + hello, "103 200 hello [5] []"},
-		{"GET", "HTTP/1.1 200 OK\r\nX: " + strings.Repeat("x", 50<<10) + "\r\nContent-Length: 1\r\n\r\nx", "200 x [1] []"},
-		{"GET", "HTTP/1.1 200 OK\r\nContent-Length: 300000\r\n\r\n" + strings.Repeat("x", 200_000), "200 cut"},
-		{"GET", "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n30d40\r\n" + strings.Repeat("x", 200_000), "200 cut"},
+		{"GET", "HTTP/1.1 200 OK\r\nX: " + strings.Repeat("x", 50<<10) + "\r\nContent-Length: 1\r\n\r\nx",
+			"200 x [1] []"},
+		{"GET", "HTTP/1.1 200 OK\r\nContent-Length: 300000\r\n\r\n" + strings.Repeat("x", 200_000),
+			"200 cut"},
+		{"GET", "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n30d40\r\n" +
+			strings.Repeat("x", 200_000), "200 cut"},
 	} {
 		o := start(t, func(p *peer) { p.request(); p.say("%s", tt.answer) })
 		inner := serve(t, modes.HTTP2, "/", []string{o.addr}, nil)
@@ -367,7 +384,8 @@ func answersBare2(p *peer) {
 	}
 }
 
-// TestHTTP2Cost: what a request on a connection that is there allocates, and how often epoll is asked.
+// TestHTTP2Cost: what a request on a connection that is there allocates, and how often epoll is
+// asked.
 func TestHTTP2Cost(t *testing.T) {
 	ci.Without(t, invariants.Enabled || race.Enabled,
 		"short reads and writes cost more, and so does the race detector")
@@ -400,8 +418,8 @@ func BenchmarkHTTP2(b *testing.B) {
 	}
 }
 
-// TestHTTP2TrailersOnly: an answer that is a head alone stays one for a client of HTTP/2, as clients of
-// gRPC need it, also while the client's body has not ended.
+// TestHTTP2TrailersOnly: an answer that is a head alone stays one for a client of HTTP/2, as
+// clients of gRPC need it, also while the client's body has not ended.
 func TestHTTP2TrailersOnly(t *testing.T) {
 	o := start(t, func(p *peer) {
 		hello2(p)
@@ -417,12 +435,14 @@ func TestHTTP2TrailersOnly(t *testing.T) {
 		})
 		c := must.Get(net.Dial("tcp", f.Addr))(t)
 		_ = c.SetDeadline(time.Now().Add(wait.Patience))
-		head := http2.AppendRequest([]byte{http2.NoTable}, []byte("POST /a HTTP/1.1\r\nHost: b\r\nTE: trailers\r\n\r\n"), false)
+		head := http2.AppendRequest([]byte{http2.NoTable},
+			[]byte("POST /a HTTP/1.1\r\nHost: b\r\nTE: trailers\r\n\r\n"), false)
 		flags := uint8(0)
 		if buffered {
 			flags = http2.EndStream
 		}
-		_, _ = c.Write(http2.AppendBlock(http2.AppendHeader([]byte(http2.Preface), http2.SettingsFrame, 0, 0, 0),
+		_, _ = c.Write(http2.AppendBlock(
+			http2.AppendHeader([]byte(http2.Preface), http2.SettingsFrame, 0, 0, 0),
 			1, flags, head, http2.FrameSize))
 		for {
 			var in [http2.HeaderSize]byte
@@ -443,7 +463,8 @@ func TestHTTP2TrailersOnly(t *testing.T) {
 	}
 }
 
-// TestHTTP2Stop: a stop ends connections with their last requests, and at once those that have none.
+// TestHTTP2Stop: a stop ends connections with their last requests, and at once those that have
+// none.
 func TestHTTP2Stop(t *testing.T) {
 	begun, goOn := make(chan bool), make(chan bool)
 	o := start2(t, func(w http.ResponseWriter, r *http.Request) {

@@ -10,8 +10,8 @@ import (
 	"github.com/lwango/lwango/internal/test/modes"
 )
 
-// TestUpgradeHTTP2: an upstream of HTTP/1.1 gets the handshake of a WebSocket that a client of HTTP/2
-// opens, and bytes go both ways until one side ends.
+// TestUpgradeHTTP2: an upstream of HTTP/1.1 gets the handshake of a WebSocket that a client of
+// HTTP/2 opens, and bytes go both ways until one side ends.
 func TestUpgradeHTTP2(t *testing.T) {
 	key := regexp.MustCompile(`Sec-WebSocket-Key: [A-Za-z0-9+/]{22}==\r\n`)
 	o := start(t, func(p *peer) {

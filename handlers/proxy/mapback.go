@@ -9,8 +9,8 @@ import (
 	"github.com/lwango/lwango/internal/wire/http1"
 )
 
-// mapBack maps what the upstream says of its own addresses back to what the client knows, and cookies
-// as the tables say. A route has none where there is nothing to map.
+// mapBack maps what the upstream says of its own addresses back to what the client knows, and
+// cookies as the tables say. A route has none where there is nothing to map.
 type mapBack struct {
 	usual         bool      // map_back
 	foreign       bool      // Host is not the client's
@@ -279,8 +279,8 @@ func (b *mapBack) link(c *call, value string) string {
 	return out.String()
 }
 
-// cookie maps the attributes Path and Domain by the tables (RFC 6265 section 4.1). A cookie with the
-// prefix "__Host-" has to have the path that it has.
+// cookie maps the attributes Path and Domain by the tables (RFC 6265 section 4.1). A cookie with
+// the prefix "__Host-" has to have the path that it has.
 func (b *mapBack) cookie(c *call, value string) string {
 	var out strings.Builder
 	changed := false

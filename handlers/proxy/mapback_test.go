@@ -114,8 +114,9 @@ func testMapBack(t *testing.T, m modes.Mode) {
 			MapLocation: map[string]string{"http://a.internal": "{scheme}://{host}/a",
 				"http://a.internal/b": "https://b.example", "/far": "https://far.example",
 				"/none": "", "/root": "/", "/cdn": "//cdn.example"},
-			MapCookiePath:   map[string]string{"/one": "/two", "/one/more": "/"},
-			MapCookieDomain: map[string]string{"a.internal": "example.org", "b.internal": "{host}", ".c": ""},
+			MapCookiePath: map[string]string{"/one": "/two", "/one/more": "/"},
+			MapCookieDomain: map[string]string{"a.internal": "example.org", "b.internal": "{host}",
+				".c": ""},
 		}, rows{
 			{"Location: http://a.internal/x", "Location: http://test.example/a/x"},
 			{"Location: http://a.internal/b/x", "Location: https://b.example/x"},
@@ -223,7 +224,8 @@ func TestMapBackErrors(t *testing.T) {
 		`map_location: expected what an address begins with, not ""`: {MapLocation: table{"": "/x"}},
 		`map_location: /x: "{path}": unknown placeholder {path} (known: {host}, {scheme})`: {
 			MapLocation: table{"/x": "{path}"}},
-		`map_location: /x: "$scheme://a": unknown placeholder $scheme`: {MapLocation: table{"/x": "$scheme://a"}},
+		`map_location: /x: "$scheme://a": unknown placeholder $scheme`: {
+			MapLocation: table{"/x": "$scheme://a"}},
 		`map_location: /x: control characters cannot be part of a header field`: {
 			MapLocation: table{"/x": "/\n"}},
 		"map_location: ~(: missing closing ): `(`":                {MapLocation: table{"~(": "x"}},

@@ -93,7 +93,8 @@ func build(s Settings, env handlers.Env, p *upstream.Pool) (conn.Handler, error)
 	}
 	if err := cmp.Or(reverseproxy.NotZero("keepalive_time", s.KeepaliveTime),
 		reverseproxy.NotZero("keepalive_requests", s.KeepaliveRequests),
-		reverseproxy.NotZero("retry_tries", s.RetryTries), reverseproxy.NotZero("retry_time", s.RetryTime)); err != nil {
+		reverseproxy.NotZero("retry_tries", s.RetryTries),
+		reverseproxy.NotZero("retry_time", s.RetryTime)); err != nil {
 		return nil, err
 	}
 	m.Ping, m.PingID = m.ping, s.Host
@@ -107,7 +108,8 @@ func build(s Settings, env handlers.Env, p *upstream.Pool) (conn.Handler, error)
 	missing := errors.New(`missing: where the upstream listens, such as "127.0.0.1:9001"`)
 	if err := m.Open(p, upstream.Settings{
 		Addresses: s.Address, TLS: security, MaxIdle: s.MaxIdle, IdleTimeout: s.IdleTimeout,
-		KeepaliveTime: s.KeepaliveTime, KeepaliveRequests: s.KeepaliveRequests, Newest: true, HTTP2: s.Version == "2",
+		KeepaliveTime: s.KeepaliveTime, KeepaliveRequests: s.KeepaliveRequests, Newest: true,
+		HTTP2: s.Version == "2",
 	}, missing, accel); err != nil {
 		return nil, err
 	}

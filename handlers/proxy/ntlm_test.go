@@ -21,7 +21,8 @@ func TestLoginOfAConnection(t *testing.T) {
 		{answer: "WWW-Authenticate: Basic realm=\"a\", NTLM\r\n"},
 		{answer: "WWW-Authenticate: Basic realm=\"a\"\r\nWww-Authenticate: Negotiate\r\n"},
 		{configured: "Negotiate YII="},
-		{request: "Authorization: Basic YTpi\r\n", answer: "WWW-Authenticate: Basic realm=\"a\"\r\n", reused: true},
+		{request: "Authorization: Basic YTpi\r\n", answer: "WWW-Authenticate: Basic realm=\"a\"\r\n",
+			reused: true},
 	} {
 		t.Run(fmt.Sprintf("%q %q %q", c.request, c.configured, c.answer), func(t *testing.T) {
 			// The upstream believes what the first request of a connection has said of its user.

@@ -29,7 +29,8 @@ func TestPathForUpstream(t *testing.T) {
 	}{
 		{"/api", proxy.Paths{ReplacePrefix: "/v1", MergeSlashes: true}, rows{
 			"/api": "/v1", "/api/": "/v1/", "/api/x?y": "/v1/x?y", "/api?y": "/v1?y",
-			"/api/a%2Fb%20c": "/v1/a%2Fb%20c", "/%61pi/a%2Fb": "/v1/a%2Fb", "/api//x": "/v1/x", "/api%2Fa%2Fb": "/v1/a/b",
+			"/api/a%2Fb%20c": "/v1/a%2Fb%20c", "/%61pi/a%2Fb": "/v1/a%2Fb", "/api//x": "/v1/x",
+			"/api%2Fa%2Fb":  "/v1/a/b",
 			"/api/../api/x": "/v1/x", "http://test.example/api/x": "/v1/x",
 		}},
 		{"/api", proxy.Paths{ReplacePrefix: "/v1/", MergeSlashes: true}, rows{
@@ -59,10 +60,13 @@ func TestPathForUpstream(t *testing.T) {
 		{"/", proxy.Paths{}, rows{"//evil.example//x": "/evil.example//x", "///": "/"}},
 		{"/", proxy.Paths{MergeSlashes: true}, rows{
 			"/api/v1/repositories/https%3A%2F%2Fgithub.com%2Forg%2Frepo.git/apps": "/api/v1/repositories/https%3A%2F%2Fgithub.com%2Forg%2Frepo.git/apps",
-			"/a%2Fb/[slug]": "/a%2Fb/%5Bslug%5D", "/%3B|^{": "/%3B%7C%5E%7B", "/%3b\xc3\xbc": "/%3b%C3%BC", "/a%2F/b": "/a%2F/b",
-			"/a//b%2F%2F": "/a/b%2F%2F", "/x%2Fy/../%3B?a|%2F": "/x%2F%3B?a|%2F", "http://test.example/a%2Fb/./|": "/a%2Fb/%7C",
+			"/a%2Fb/[slug]": "/a%2Fb/%5Bslug%5D", "/%3B|^{": "/%3B%7C%5E%7B", "/%3b\xc3\xbc": "/%3b%C3%BC",
+			"/a%2F/b":     "/a%2F/b",
+			"/a//b%2F%2F": "/a/b%2F%2F", "/x%2Fy/../%3B?a|%2F": "/x%2F%3B?a|%2F",
+			"http://test.example/a%2Fb/./|": "/a%2Fb/%7C",
 			// An empty query is a query.
-			"/x?": "/x?", "/?": "/?", "/x??": "/x??", "http://test.example?": "/?", "http://test.example": "/",
+			"/x?": "/x?", "/?": "/?", "/x??": "/x??", "http://test.example?": "/?",
+			"http://test.example": "/",
 		}},
 		{"/app", proxy.Paths{StripPrefix: true, MergeSlashes: true}, rows{
 			"/app/https://example.org/": "/https:/example.org/",

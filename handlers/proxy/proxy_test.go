@@ -37,7 +37,8 @@ func TestRequest(t *testing.T) {
 	forwarded := "X-Forwarded-For: 127.0.0.1\r\nX-Forwarded-Proto: http\r\n" +
 		"X-Forwarded-Host: test.example\r\n" +
 		"Forwarded: for=127.0.0.1;proto=http;host=\"test.example\"\r\n"
-	stripped := strings.Replace(forwarded, "\r\nForwarded: ", "\r\nX-Forwarded-Prefix: /api\r\nForwarded: ", 1)
+	stripped := strings.Replace(forwarded, "\r\nForwarded: ",
+		"\r\nX-Forwarded-Prefix: /api\r\nForwarded: ", 1)
 	const via = "Via: 1.1 lwango\r\n"
 	host := "Host: test.example\r\n"
 	for _, tt := range []struct {
@@ -197,7 +198,8 @@ func testAnswer(t *testing.T, m modes.Mode) {
 		// Nothing that two readers could read in two ways.
 		{"GET", "HTTP/1.1 200 OK\r\nContent-Length: 5\r\nContent-Length: 6\r\n\r\nhello", 502,
 			"more than one Content-Length", "", ""},
-		{"GET", "HTTP/1.1 200 OK\r\nContent-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n", 502,
+		{"GET", "HTTP/1.1 200 OK\r\nContent-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
+			502,
 			"Transfer-Encoding and Content-Length", "", ""},
 		{"GET", "SSH-2.0-x\r\n", 502, "malformed answer", "", ""},
 		{"GET", "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n",
@@ -228,9 +230,11 @@ func testAnswer(t *testing.T, m modes.Mode) {
 	}
 }
 
-// TestIdleConnections: connections are kept and used again, for all methods; a request that may be repeated is
-// sent again if a kept connection ends without an answer.
-func TestIdleConnections(t *testing.T) { modes.Run(t, testIdleConnections, modes.Direct, modes.HTTP2) }
+// TestIdleConnections: connections are kept and used again, for all methods; a request that may be
+// repeated is sent again if a kept connection ends without an answer.
+func TestIdleConnections(t *testing.T) {
+	modes.Run(t, testIdleConnections, modes.Direct, modes.HTTP2)
+}
 
 func testIdleConnections(t *testing.T, m modes.Mode) {
 	o := start(t, always(hello))
@@ -311,10 +315,12 @@ func testTimeouts(t *testing.T, m modes.Mode) {
 		body   string
 		status int
 	}{
-		"first byte": {hang, func(s *proxy.Settings) { s.FirstByteTimeout = 50 * time.Millisecond }, "", 504},
+		"first byte": {hang, func(s *proxy.Settings) { s.FirstByteTimeout = 50 * time.Millisecond }, "",
+			504},
 		"head": {func(p *peer) {
 			p.request()
-			for _, err := p.Write([]byte("HTTP/1.1 200 OK\r\nX")); err == nil; _, err = p.Write([]byte("x")) {
+			for _, err := p.Write([]byte("HTTP/1.1 200 OK\r\nX")); err == nil; _, err = p.Write(
+				[]byte("x")) {
 				time.Sleep(time.Millisecond)
 			}
 		}, func(s *proxy.Settings) { s.ReadTimeout = 50 * time.Millisecond }, "", 504},
@@ -468,24 +474,46 @@ func TestSettings(t *testing.T) {
 		change func(*proxy.Settings)
 		want   string
 	}{
-		{func(s *proxy.Settings) { s.Address = nil }, `address: missing: where the upstream listens, such as "127.0.0.1:9001"`},
-		{func(s *proxy.Settings) { s.Address = []string{"a:1 backup"} }, "address: every address is a backup"},
-		{func(s *proxy.Settings) { s.Address = []string{"a"} }, `address: expected unix:/path or host:port, not "a"`},
-		{func(s *proxy.Settings) { s.Host = "a b" }, `host: expected "client", "upstream" or a name, perhaps with a port, not "a b"`},
-		{func(s *proxy.Settings) { s.Host = "" }, `host: expected "client", "upstream" or a name, perhaps with a port, not ""`},
-		{func(s *proxy.Settings) { s.HideHeader = []string{"a b"} }, `hide_header: expected the name of a header field, not "a b"`},
-		{func(s *proxy.Settings) { s.RequestHeaders = map[string]string{"a:": ""} }, `request_headers: "a:" is not the name of a header field`},
-		{func(s *proxy.Settings) { s.RequestHeaders = map[string]string{"A": "\n"} }, "request_headers: A: control characters cannot be part of a header field"},
-		{func(s *proxy.Settings) { s.RequestHeaders = map[string]string{"content-length": "1"} }, "request_headers: content-length is set by the server itself"},
-		{func(s *proxy.Settings) { s.RequestHeaders = map[string]string{"Connection": "1"} }, "request_headers: Connection is set by the server itself"},
-		{func(s *proxy.Settings) { s.RequestHeaders = map[string]string{"Host": "a"} }, "request_headers: Host is set by the server itself"},
-		{func(s *proxy.Settings) { s.RequestHeaders = map[string]string{"via": ""} }, "request_headers: via is set by the server itself"},
-		{func(s *proxy.Settings) { s.RequestHeaders = map[string]string{"Expect": "100-continue"} }, "request_headers: Expect is set by the server itself"},
-		{func(s *proxy.Settings) { s.RequestHeaders = map[string]string{"Trailer": "A"} }, "request_headers: Trailer is set by the server itself"},
-		{func(s *proxy.Settings) { s.RequestHeaders = map[string]string{"TE": "gzip"} }, "request_headers: TE is set by the server itself"},
-		{func(s *proxy.Settings) { s.RequestHeaders = map[string]string{"X-A": "1", "x-a": "2"} }, "request_headers: x-a is given twice"},
-		{func(s *proxy.Settings) { s.RequestHeaders = map[string]string{"A": "{client}"} }, `request_headers: A: "{client}": unknown placeholder {client} (known: {path}, {rest}, {prefix}, {uri}, {query}, {host}, {port}, {scheme}, {method}, {address}, {id}, {user}, {cert_subject}, {cert_issuer}, {cert_serial}, {cert_fingerprint})`},
-		{func(s *proxy.Settings) { s.RequestHeaders = map[string]string{"A": "x $remote_addr"} }, `request_headers: A: "x $remote_addr": unknown placeholder $remote_addr (known: {path}, {rest}, {prefix}, {uri}, {query}, {host}, {port}, {scheme}, {method}, {address}, {id}, {user}, {cert_subject}, {cert_issuer}, {cert_serial}, {cert_fingerprint})`},
+		{func(s *proxy.Settings) { s.Address = nil },
+			`address: missing: where the upstream listens, such as "127.0.0.1:9001"`},
+		{func(s *proxy.Settings) { s.Address = []string{"a:1 backup"} },
+			"address: every address is a backup"},
+		{func(s *proxy.Settings) { s.Address = []string{"a"} },
+			`address: expected unix:/path or host:port, not "a"`},
+		{func(s *proxy.Settings) { s.Host = "a b" },
+			`host: expected "client", "upstream" or a name, perhaps with a port, not "a b"`},
+		{func(s *proxy.Settings) { s.Host = "" },
+			`host: expected "client", "upstream" or a name, perhaps with a port, not ""`},
+		{func(s *proxy.Settings) { s.HideHeader = []string{"a b"} },
+			`hide_header: expected the name of a header field, not "a b"`},
+		{func(s *proxy.Settings) { s.RequestHeaders = map[string]string{"a:": ""} },
+			`request_headers: "a:" is not the name of a header field`},
+		{func(s *proxy.Settings) { s.RequestHeaders = map[string]string{"A": "\n"} },
+			"request_headers: A: control characters cannot be part of a header field"},
+		{func(s *proxy.Settings) { s.RequestHeaders = map[string]string{"content-length": "1"} },
+			"request_headers: content-length is set by the server itself"},
+		{func(s *proxy.Settings) { s.RequestHeaders = map[string]string{"Connection": "1"} },
+			"request_headers: Connection is set by the server itself"},
+		{func(s *proxy.Settings) { s.RequestHeaders = map[string]string{"Host": "a"} },
+			"request_headers: Host is set by the server itself"},
+		{func(s *proxy.Settings) { s.RequestHeaders = map[string]string{"via": ""} },
+			"request_headers: via is set by the server itself"},
+		{func(s *proxy.Settings) { s.RequestHeaders = map[string]string{"Expect": "100-continue"} },
+			"request_headers: Expect is set by the server itself"},
+		{func(s *proxy.Settings) { s.RequestHeaders = map[string]string{"Trailer": "A"} },
+			"request_headers: Trailer is set by the server itself"},
+		{func(s *proxy.Settings) { s.RequestHeaders = map[string]string{"TE": "gzip"} },
+			"request_headers: TE is set by the server itself"},
+		{func(s *proxy.Settings) { s.RequestHeaders = map[string]string{"X-A": "1", "x-a": "2"} },
+			"request_headers: x-a is given twice"},
+		{func(s *proxy.Settings) {
+			s.RequestHeaders = map[string]string{"A": "{client}"}
+		},
+			`request_headers: A: "{client}": unknown placeholder {client} (known: {path}, {rest}, {prefix}, {uri}, {query}, {host}, {port}, {scheme}, {method}, {address}, {id}, {user}, {cert_subject}, {cert_issuer}, {cert_serial}, {cert_fingerprint})`},
+		{func(s *proxy.Settings) {
+			s.RequestHeaders = map[string]string{"A": "x $remote_addr"}
+		},
+			`request_headers: A: "x $remote_addr": unknown placeholder $remote_addr (known: {path}, {rest}, {prefix}, {uri}, {query}, {host}, {port}, {scheme}, {method}, {address}, {id}, {user}, {cert_subject}, {cert_issuer}, {cert_serial}, {cert_fingerprint})`},
 	} {
 		_, err := module.Build(t, proxy.Register, "proxy", handlers.Env{}, func(s *proxy.Settings) {
 			s.Address = []string{"127.0.0.1:1"}

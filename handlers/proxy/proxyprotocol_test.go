@@ -88,7 +88,9 @@ func startHeaded(t *testing.T, config *tls.Config, second bool) *headed {
 	t.Helper()
 	l := &headed{Listener: must.Listen(t)}
 	s := &http.Server{ErrorLog: log.New(io.Discard, "", 0), Protocols: new(http.Protocols),
-		Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { io.WriteString(w, r.RemoteAddr) })}
+		Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			io.WriteString(w, r.RemoteAddr)
+		})}
 	s.Protocols.SetHTTP1(!second)
 	s.Protocols.SetHTTP2(second)
 	s.Protocols.SetUnencryptedHTTP2(second)
@@ -106,8 +108,8 @@ func startHeaded(t *testing.T, config *tls.Config, second bool) *headed {
 	return l
 }
 
-// TestProxyProtocol: an upstream is told of each client, ahead of TLS, and a connection stays that of
-// one client.
+// TestProxyProtocol: an upstream is told of each client, ahead of TLS, and a connection stays that
+// of one client.
 func TestProxyProtocol(t *testing.T) {
 	ca := certs.New(t)
 	for _, tt := range []struct{ version, scheme, http string }{
@@ -119,12 +121,13 @@ func TestProxyProtocol(t *testing.T) {
 			config = ca.Config("127.0.0.1")
 		}
 		l := startHeaded(t, config, tt.http == "2")
-		f := serve(t, modes.Direct, "/", []string{tt.scheme + l.Addr().String()}, func(s *proxy.Settings) {
-			s.ProxyProtocol, s.Version, s.IdleTimeout = tt.version, tt.http, 2*time.Second
-			if tt.scheme != "" {
-				s.TLS.CA = ca.File
-			}
-		})
+		f := serve(t, modes.Direct, "/", []string{tt.scheme + l.Addr().String()},
+			func(s *proxy.Settings) {
+				s.ProxyProtocol, s.Version, s.IdleTimeout = tt.version, tt.http, 2*time.Second
+				if tt.scheme != "" {
+					s.TLS.CA = ca.File
+				}
+			})
 		first, second := f.Dial(), f.Dial()
 		for range 3 {
 			for _, c := range []net.Conn{first, second} {
@@ -150,9 +153,10 @@ func TestProxyProtocolCheck(t *testing.T) {
 	for version, want := range map[string]string{"v1": "PROXY UNKNOWN\r\n",
 		"v2": "\r\n\r\n\x00\r\nQUIT\n\x20\x00\x00\x00"} {
 		l := startHeaded(t, ca.Config("127.0.0.1"), false)
-		f, _ := checked(t, proxy.Register, []string{"https://" + l.Addr().String()}, func(s *proxy.Settings) {
-			s.ProxyProtocol, s.TLS.CA = version, ca.File
-		})
+		f, _ := checked(t, proxy.Register, []string{"https://" + l.Addr().String()},
+			func(s *proxy.Settings) {
+				s.ProxyProtocol, s.TLS.CA = version, ca.File
+			})
 		wait.Until(t, "four checks", func() bool { return len(l.headers()) >= 4 })
 		for _, h := range l.headers() {
 			if h != want {
@@ -191,14 +195,19 @@ func TestSource(t *testing.T) {
 func TestSourceKeys(t *testing.T) {
 	for _, tt := range []struct{ source, address, err string }{
 		{"192.0.2.1", "127.0.0.1:1", "source: 192.0.2.1 is no address of this machine"},
-		{"127.0.0.1:80", "127.0.0.1:1", `source: expected an address of this machine, without a port, not "127.0.0.1:80"`},
-		{"0.0.0.0", "127.0.0.1:1", `source: expected an address of this machine, without a port, not "0.0.0.0"`},
-		{"127.0.0.1", "[::1]:1", `address: [::1]:1: source = "127.0.0.1" is an address of the other family`},
-		{"127.0.0.1", "unix:/x", "address: a connection to a UNIX socket comes from no address: source has no effect"},
+		{"127.0.0.1:80", "127.0.0.1:1",
+			`source: expected an address of this machine, without a port, not "127.0.0.1:80"`},
+		{"0.0.0.0", "127.0.0.1:1",
+			`source: expected an address of this machine, without a port, not "0.0.0.0"`},
+		{"127.0.0.1", "[::1]:1",
+			`address: [::1]:1: source = "127.0.0.1" is an address of the other family`},
+		{"127.0.0.1", "unix:/x",
+			"address: a connection to a UNIX socket comes from no address: source has no effect"},
 	} {
-		_, err := module.Build(t, proxy.Register, "proxy", handlers.Env{Prefix: "/"}, func(s *proxy.Settings) {
-			s.Address, s.Source = []string{tt.address}, tt.source
-		})
+		_, err := module.Build(t, proxy.Register, "proxy", handlers.Env{Prefix: "/"},
+			func(s *proxy.Settings) {
+				s.Address, s.Source = []string{tt.address}, tt.source
+			})
 		if err == nil || err.Error() != tt.err {
 			t.Errorf("%v, want %s", err, tt.err)
 		}

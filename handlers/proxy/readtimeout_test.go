@@ -24,8 +24,9 @@ func unbuffered(s *proxy.Settings) {
 	s.IdleTimeout = time.Hour // the clock is put forward
 }
 
-// TestTwoWay: once an upstream has begun its answer, a client that says nothing is no fault, as long as the
-// upstream speaks. When both say nothing, read_timeout ends the request, and the log says so.
+// TestTwoWay: once an upstream has begun its answer, a client that says nothing is no fault, as
+// long as the upstream speaks. When both say nothing, read_timeout ends the request, and the log
+// says so.
 func TestTwoWay(t *testing.T) {
 	modes.Run(t, func(t *testing.T, m modes.Mode) {
 		ticks := make(chan bool)
@@ -61,7 +62,8 @@ func TestTwoWay(t *testing.T) {
 	})
 }
 
-func testTwoWay(t *testing.T, m modes.Mode, addr string, ticks chan bool, change func(*proxy.Settings)) {
+func testTwoWay(t *testing.T, m modes.Mode, addr string, ticks chan bool,
+	change func(*proxy.Settings)) {
 	f := serve(t, m, "/", []string{addr}, change)
 	defer close(ticks)
 	c := f.Dial()
@@ -146,7 +148,8 @@ func TestTwoWayPings(t *testing.T) {
 								continue
 							}
 							if h.Flags&http2.Ack == 0 {
-								_, _ = p.Write(append(http2.AppendHeader(nil, http2.Ping, http2.Ack, 0, 8), "lwango\x00c"...))
+								_, _ = p.Write(append(http2.AppendHeader(nil, http2.Ping, http2.Ack, 0, 8),
+									"lwango\x00c"...))
 							}
 							saw <- true
 						}
@@ -166,13 +169,15 @@ func TestTwoWayPings(t *testing.T) {
 			})
 			c := frames2{must.Dial(t, "tcp", f.Addr), t}
 			var block []byte
-			for _, text := range []string{":method", "POST", ":scheme", "http", ":path", "/", ":authority", "a"} {
+			for _, text := range []string{":method", "POST", ":scheme", "http", ":path", "/", ":authority",
+				"a"} {
 				if strings.HasPrefix(text, ":") {
 					block = append(block, 0)
 				}
 				block = append(append(block, byte(len(text))), text...)
 			}
-			must.Get(fmt.Fprintf(c, "%s%s%s%s", http2.Preface, http2.AppendHeader(nil, http2.SettingsFrame, 0, 0, 0),
+			must.Get(fmt.Fprintf(c, "%s%s%s%s", http2.Preface,
+				http2.AppendHeader(nil, http2.SettingsFrame, 0, 0, 0),
 				http2.AppendHeader(nil, http2.Headers, http2.EndHeaders, 1, len(block)), block))(t)
 			if c.until(http2.Headers, http2.RSTStream) != http2.Headers {
 				t.Fatal("reset")

@@ -32,7 +32,8 @@ type options struct {
 // read reads those of a request.
 func (o *options) read(r conn.RequestLayer) {
 	const name = "Connection"
-	for value, next := r.HeaderViewFrom(name, 0); next >= 0; value, next = r.HeaderViewFrom(name, next) {
+	for value, next := r.HeaderViewFrom(name, 0); next >= 0; value, next = r.HeaderViewFrom(name,
+		next) {
 		addOptions(o, value)
 	}
 }
@@ -128,7 +129,8 @@ func (c *call) appendHead(out []byte) []byte {
 	} else {
 		out = appendVia(out, s.via, proto)
 	}
-	if c.Length != 0 || c.protocols != "" || s.trailers || set.MaxIdle == 0 || expectsBody(req.Method()) {
+	if c.Length != 0 || c.protocols != "" || s.trailers || set.MaxIdle == 0 ||
+		expectsBody(req.Method()) {
 		out = c.appendFraming(out, s.trailers)
 	}
 	return append(out, "\r\n"...)
@@ -154,7 +156,8 @@ type seen struct {
 // appendField appends a field that needs a look, if it goes on.
 func (c *call) appendField(out, name, value []byte, s *seen) []byte {
 	switch {
-	case len(name) == len("Host") && ascii.EqualFold(name, "Host"): // the head has it, and most have one
+	case len(name) == len("Host") && ascii.EqualFold(name, "Host"):
+		// the head has it, and most have one
 		return out
 	case len(name) == len("Via") && ascii.EqualFold(name, "Via"):
 		if s.via != "" {

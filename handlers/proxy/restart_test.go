@@ -38,7 +38,9 @@ func TestRestarts(t *testing.T) {
 			return s
 		}
 		s := app(ln)
-		f := serve(t, modes.Direct, "/", []string{address}, func(s *proxy.Settings) { s.TryFor = wait.Patience })
+		f := serve(t, modes.Direct, "/", []string{address}, func(s *proxy.Settings) {
+			s.TryFor = wait.Patience
+		})
 		stop := make(chan bool)
 		var clients sync.WaitGroup
 		var answers [4]atomic.Int64 // that each client has got
@@ -50,7 +52,8 @@ func TestRestarts(t *testing.T) {
 						return
 					default:
 					}
-					if g := f.ask("PUT /", "Content-Length: 5\r\n", "hello"); g.status != 200 || g.body != "hello" {
+					if g := f.ask("PUT /", "Content-Length: 5\r\n", "hello"); g.status != 200 ||
+						g.body != "hello" {
 						t.Errorf("killed %t: %+v", killed, g)
 						return
 					}
@@ -87,8 +90,9 @@ func TestRestarts(t *testing.T) {
 	}
 }
 
-// TestTryForAnswers: try_for is for an application that is not there: one that answers with a status of
-// retry is asked once, and one that cuts the connection once more, unless retry_tries says otherwise.
+// TestTryForAnswers: try_for is for an application that is not there: one that answers with a
+// status of retry is asked once, and one that cuts the connection once more, unless retry_tries
+// says otherwise.
 func TestTryForAnswers(t *testing.T) {
 	for _, tt := range []struct {
 		answer       string // "": the connection ends
@@ -151,7 +155,8 @@ func TestFailStatus(t *testing.T) {
 	if statuses != "505050505353" {
 		t.Error(statuses)
 	}
-	if text := f.log.String(); !strings.Contains(text, "upstream gets no requests, too many have failed") ||
+	if text := f.log.String(); !strings.Contains(text,
+		"upstream gets no requests, too many have failed") ||
 		!strings.Contains(text, "failed=4 requests=4") {
 		t.Error(text)
 	}
@@ -163,14 +168,18 @@ func TestFailureSettings(t *testing.T) {
 		change func(s *proxy.Settings)
 		err    string
 	}{
-		{func(s *proxy.Settings) { s.FailStatus = []int{200} }, "fail_status: expected statuses between 400 and 599, not 200"},
-		{func(s *proxy.Settings) { s.Circuit.Open = time.Second }, "circuit: missing: errors, the share of requests in percent"},
-		{func(s *proxy.Settings) { s.SlowStart, s.Balance = 1, "ip_hash" }, `slow_start: it has no effect with balance = "ip_hash"`},
+		{func(s *proxy.Settings) { s.FailStatus = []int{200} },
+			"fail_status: expected statuses between 400 and 599, not 200"},
+		{func(s *proxy.Settings) { s.Circuit.Open = time.Second },
+			"circuit: missing: errors, the share of requests in percent"},
+		{func(s *proxy.Settings) { s.SlowStart, s.Balance = 1, "ip_hash" },
+			`slow_start: it has no effect with balance = "ip_hash"`},
 	} {
-		_, err := module.Build(t, proxy.Register, "proxy", handlers.Env{Prefix: "/"}, func(s *proxy.Settings) {
-			s.Address = []string{"127.0.0.1:1"}
-			tt.change(s)
-		})
+		_, err := module.Build(t, proxy.Register, "proxy", handlers.Env{Prefix: "/"},
+			func(s *proxy.Settings) {
+				s.Address = []string{"127.0.0.1:1"}
+				tt.change(s)
+			})
 		if err == nil || err.Error() != tt.err {
 			t.Errorf("%v, want %s", err, tt.err)
 		}

@@ -38,8 +38,8 @@ func (m *module) retries(status int) bool {
 	return status >= http.StatusForbidden && slices.Contains(m.answers, status)
 }
 
-// fails reports whether an answer with that status, for which another upstream is asked, is a failure:
-// one that does not have a page, or does not let a client have it, is in order.
+// fails reports whether an answer with that status, for which another upstream is asked, is a
+// failure: one that does not have a page, or does not let a client have it, is in order.
 func fails(status int) bool {
 	return status != http.StatusForbidden && status != http.StatusNotFound
 }

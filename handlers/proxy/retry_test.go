@@ -43,16 +43,19 @@ var bare = func(p *peer) {
 // TestRetry: a request goes to another upstream for the causes of `retry` alone, with its body, if
 // its method may be repeated.
 func TestRetry(t *testing.T) {
-	modes.Run(t, func(t *testing.T, m modes.Mode) { testRetry(t, m, fails, bare, nil) }, modes.Direct, modes.HTTP2)
+	modes.Run(t, func(t *testing.T, m modes.Mode) { testRetry(t, m, fails, bare, nil) }, modes.Direct,
+		modes.HTTP2)
 }
 
 // TestHTTP2Retry is TestRetry with upstreams of HTTP/2.
 func TestHTTP2Retry(t *testing.T) {
-	modes.Run(t, func(t *testing.T, m modes.Mode) { testRetry(t, m, fails2, bare2, version2) }, modes.Direct, modes.HTTP2)
+	modes.Run(t, func(t *testing.T, m modes.Mode) { testRetry(t, m, fails2, bare2, version2) },
+		modes.Direct, modes.HTTP2)
 }
 
 // testRetry has an upstream that fails, and a good one, with settings that are changed.
-func testRetry(t *testing.T, m modes.Mode, fails map[string]func(*peer), bare func(*peer), change func(*proxy.Settings)) {
+func testRetry(t *testing.T, m modes.Mode, fails map[string]func(*peer), bare func(*peer),
+	change func(*proxy.Settings)) {
 	plain := map[string]int{"cut": 502, "timeout": 504}
 	for _, cause := range []string{"403", "404", "429", "500", "502", "503", "504"} {
 		plain[cause], _ = strconv.Atoi(cause)
@@ -110,7 +113,8 @@ func testRetry(t *testing.T, m modes.Mode, fails map[string]func(*peer), bare fu
 
 // others are the causes without one.
 func others(cause string) (all []string) {
-	for _, c := range []string{"connect", "cut", "timeout", "403", "404", "429", "500", "502", "503", "504"} {
+	for _, c := range []string{"connect", "cut", "timeout", "403", "404", "429", "500", "502", "503",
+		"504"} {
 		if c != cause {
 			all = append(all, c)
 		}
@@ -146,7 +150,8 @@ func testRetryLimits(t *testing.T, m modes.Mode) {
 	var asked atomic.Int32
 	refuses := func(p *peer) {
 		p.request()
-		p.say("HTTP/1.1 503 x\r\nRetry-After: 7\r\nContent-Length: 3\r\nConnection: close\r\n\r\n%d  ", asked.Add(1))
+		p.say("HTTP/1.1 503 x\r\nRetry-After: 7\r\nContent-Length: 3\r\nConnection: close\r\n\r\n%d  ",
+			asked.Add(1))
 	}
 	var all []string
 	for range 4 {
@@ -191,8 +196,8 @@ func TestNoneIsNegative(t *testing.T) {
 	}
 }
 
-// TestRetryStatusCounts: an upstream that refuses three times in a row is passed over, but not one that
-// does not have a page, or does not let the client have it.
+// TestRetryStatusCounts: an upstream that refuses three times in a row is passed over, but not one
+// that does not have a page, or does not let the client have it.
 func TestRetryStatusCounts(t *testing.T) {
 	modes.Run(t, testRetryStatusCounts, modes.Direct, modes.HTTP2)
 }
@@ -222,7 +227,9 @@ func TestRetryAfterInterim(t *testing.T) {
 func testRetryAfterInterim(t *testing.T, m modes.Mode) {
 	bad := start(t, func(p *peer) {
 		p.request()
-		p.say("HTTP/1.1 103 x\r\nLink: a\r\n\r\nHTTP/1.1 503 x\r\nContent-Length: 0\r\nConnection: close\r\n\r\n")
+		p.say(
+			"HTTP/1.1 103 x\r\nLink: a\r\n\r\nHTTP/1.1 503 x\r\nContent-Length: 0\r\nConnection: " +
+				"close\r\n\r\n")
 	})
 	good := start(t, bare)
 	f := serve(t, m, "/", []string{bad.addr, good.addr},
@@ -284,7 +291,8 @@ func testKeepAliveIsHeeded(t *testing.T, m modes.Mode) {
 func TestRetryKey(t *testing.T) {
 	_, err := module.Build(t, proxy.Register, "proxy", handlers.Env{Prefix: "/"},
 		func(s *proxy.Settings) { s.Address, s.Retry = []string{"127.0.0.1:1"}, []string{"cut", "401"} })
-	want := `retry: expected some of connect, cut, timeout, 403, 404, 429, 500, 502, 503, 504, not "401"`
+	want :=
+		`retry: expected some of connect, cut, timeout, 403, 404, 429, 500, 502, 503, 504, not "401"`
 	if err == nil || err.Error() != want {
 		t.Error(err)
 	}

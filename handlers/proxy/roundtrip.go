@@ -16,8 +16,9 @@ import (
 	"github.com/lwango/lwango/stream"
 )
 
-// RoundTrip implements reverseproxy.RoundTripper. It sends the request and takes the answer, both at once:
-// an upstream may answer before it has read all, and may read no more until its answer is read.
+// RoundTrip implements reverseproxy.RoundTripper. It sends the request and takes the answer, both
+// at once: an upstream may answer before it has read all, and may read no more until its answer is
+// read.
 func (c *call) RoundTrip() error {
 	c.x.HeadLimit, c.x.KeepTrailer, c.x.Lenient = int(c.MaxHeaderSize), true, c.m.set.Lenient
 	if st := c.Up.Mux(); st != nil {

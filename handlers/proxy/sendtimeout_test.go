@@ -12,8 +12,8 @@ import (
 	"github.com/lwango/lwango/loop"
 )
 
-// TestNoRoomForTheEnd: the last bytes of a request to a kept connection go out with those of others. If
-// the upstream has no room for them, it is send_timeout that ends the request.
+// TestNoRoomForTheEnd: the last bytes of a request to a kept connection go out with those of
+// others. If the upstream has no room for them, it is send_timeout that ends the request.
 func TestNoRoomForTheEnd(t *testing.T) {
 	modes.Run(t, func(t *testing.T, m modes.Mode) {
 		for _, body := range []string{"", "end"} {
@@ -24,7 +24,8 @@ func TestNoRoomForTheEnd(t *testing.T) {
 				<-end // it reads no more
 			})
 			f := serve(t, m, "/", []string{o.addr}, func(s *proxy.Settings) {
-				s.SendTimeout, s.ReadTimeout, s.FirstByteTimeout = 10*time.Second, 10*time.Minute, 10*time.Minute
+				s.SendTimeout, s.ReadTimeout, s.FirstByteTimeout = 10*time.Second, 10*time.Minute,
+					10*time.Minute
 				s.IdleTimeout = time.Hour
 			})
 			if g := f.ask("GET /", "", ""); g.body != "hello" {
@@ -39,7 +40,8 @@ func TestNoRoomForTheEnd(t *testing.T) {
 			_, _ = io.WriteString(c, method+" / HTTP/1.1\r\nHost: a\r\n"+fields+"\r\n"+body)
 			f.Settled("no room for the request", func(l *loop.Loop) bool { return l.Stats().Owing > 0 })
 			f.Skip(11 * time.Second)
-			if g := read(c.R, method); g.status != 504 || !strings.Contains(f.log.String(), "send_timeout (10s)") {
+			if g := read(c.R, method); g.status != 504 ||
+				!strings.Contains(f.log.String(), "send_timeout (10s)") {
 				t.Errorf("body %q: %+v\n%s", body, g, f.log)
 			}
 			close(end)

@@ -52,7 +52,8 @@ type passing struct {
 	done        bool          // the answer is complete
 	pushed      bool          // all that has come was flushed
 	unparsed    []byte        // what has come behind a 101
-	gone        bool          // the client takes no more, and the exchange goes on (ignore_client_abort)
+	// the client takes no more, and the exchange goes on (ignore_client_abort)
+	gone bool
 
 	// A body that the client does not get.
 	dropped   int // bytes

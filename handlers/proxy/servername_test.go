@@ -21,14 +21,15 @@ import (
 	"github.com/lwango/lwango/internal/test/wait"
 )
 
-// TestServerName: TLS is made for the name that the request asks for, and verified by it. No request
-// goes on a connection that was made for another name.
+// TestServerName: TLS is made for the name that the request asks for, and verified by it. No
+// request goes on a connection that was made for another name.
 func TestServerName(t *testing.T) {
 	for _, version := range []string{"1.1", "2"} {
 		ca := certs.New(t)
-		o := secure2(t, version, ca.Config("a.test", "b.test", "127.0.0.1"), func(w http.ResponseWriter, r *http.Request) {
-			fmt.Fprint(w, r.Proto, " ", r.TLS.ServerName, " ", r.RemoteAddr)
-		})
+		o := secure2(t, version, ca.Config("a.test", "b.test", "127.0.0.1"),
+			func(w http.ResponseWriter, r *http.Request) {
+				fmt.Fprint(w, r.Proto, " ", r.TLS.ServerName, " ", r.RemoteAddr)
+			})
 		f := serve(t, modes.Direct, "/", []string{o}, func(s *proxy.Settings) {
 			s.Version, s.TLS.CA, s.TLS.Name, s.IdleTimeout = version, ca.File, "{host}", 2*time.Second
 		})
@@ -64,8 +65,8 @@ func secure2(t *testing.T, version string, config *tls.Config, h http.HandlerFun
 	return "https://" + secure(t, config, h).Listener.Addr().String()
 }
 
-// TestServerNameIsNoFault: a client that asks for a name of which the upstream has no certificate gets
-// 502, or 400 where it is none, and others are served as before: the upstream is not avoided.
+// TestServerNameIsNoFault: a client that asks for a name of which the upstream has no certificate
+// gets 502, or 400 where it is none, and others are served as before: the upstream is not avoided.
 func TestServerNameIsNoFault(t *testing.T) {
 	for _, version := range []string{"1.1", "2"} {
 		ca := certs.New(t)
@@ -85,7 +86,8 @@ func TestServerNameIsNoFault(t *testing.T) {
 			return own
 		}
 		answer := func(w http.ResponseWriter, r *http.Request) { fmt.Fprint(w, r.TLS.ServerName) }
-		addresses := []string{secure2(t, version, config(), answer), secure2(t, version, config(), answer)}
+		addresses := []string{secure2(t, version, config(), answer),
+			secure2(t, version, config(), answer)}
 		f := serve(t, modes.Direct, "/", addresses, func(s *proxy.Settings) {
 			s.Version, s.TLS.CA, s.TLS.Name, s.MaxFails = version, ca.File, "{field.x-name}", 1
 			s.Circuit.Errors, s.Circuit.Requests, s.TryFor = 1, 1, time.Hour
@@ -93,8 +95,10 @@ func TestServerNameIsNoFault(t *testing.T) {
 		for _, tt := range []struct {
 			name   string
 			status int
-		}{{"evil.test", 502}, {"refused.test", 502}, {"closed.test", 502}, {"", 400}, {"a b", 400}, {"a..test", 400},
-			{"a<b.test", 400}, {strings.Repeat("a", 64) + ".test", 400}, {strings.Repeat("a.", 130) + "test", 400},
+		}{{"evil.test", 502}, {"refused.test", 502}, {"closed.test", 502}, {"", 400}, {"a b", 400},
+			{"a..test", 400},
+			{"a<b.test", 400}, {strings.Repeat("a", 64) + ".test", 400},
+			{strings.Repeat("a.", 130) + "test", 400},
 			{"a.test", 200}, {"a.test", 200}, {"A.test.", 200}} {
 			g := f.ask("GET /", "X-Name: "+tt.name+"\r\nConnection: close\r\n", "")
 			if g.status != tt.status {
@@ -104,7 +108,8 @@ func TestServerNameIsNoFault(t *testing.T) {
 		if n := refused.Load(); n != 1 {
 			t.Errorf("version %s: %d upstreams were asked for the name", version, n)
 		}
-		if text := f.log.String(); strings.Contains(text, "upstream not reached") || strings.Contains(text, "too many have failed") {
+		if text := f.log.String(); strings.Contains(text, "upstream not reached") ||
+			strings.Contains(text, "too many have failed") {
 			t.Error(text)
 		}
 	}
@@ -115,9 +120,13 @@ func TestBadCertificate(t *testing.T) {
 	ca, other := certs.New(t), certs.New(t)
 	var asked atomic.Int32
 	bad := other.Config("a.test")
-	bad.GetConfigForClient = func(*tls.ClientHelloInfo) (*tls.Config, error) { asked.Add(1); return nil, nil }
+	bad.GetConfigForClient = func(*tls.ClientHelloInfo) (*tls.Config, error) {
+		asked.Add(1)
+		return nil, nil
+	}
 	answer := func(w http.ResponseWriter, r *http.Request) { fmt.Fprint(w, "good") }
-	f := serve(t, modes.Direct, "/", []string{secure2(t, "1.1", bad, answer), secure2(t, "1.1", ca.Config("a.test"), answer)},
+	f := serve(t, modes.Direct, "/",
+		[]string{secure2(t, "1.1", bad, answer), secure2(t, "1.1", ca.Config("a.test"), answer)},
 		func(s *proxy.Settings) { s.TLS.CA, s.TLS.Name, s.IdleTimeout = ca.File, "{host}", time.Second })
 	for range 6 {
 		c := f.Dial()
@@ -145,7 +154,8 @@ func TestKnownName(t *testing.T) {
 		return nil, nil
 	}
 	answer := func(w http.ResponseWriter, r *http.Request) { fmt.Fprint(w, "good") }
-	f := serve(t, modes.Direct, "/", []string{secure2(t, "1.1", bad, answer), secure2(t, "1.1", ca.Config("a.test"), answer)},
+	f := serve(t, modes.Direct, "/",
+		[]string{secure2(t, "1.1", bad, answer), secure2(t, "1.1", ca.Config("a.test"), answer)},
 		func(s *proxy.Settings) { s.TLS.CA, s.TLS.Name, s.MaxIdle = ca.File, "{field.x-name}", 0 })
 	for i := range 8 {
 		ends.Store(i >= 2)
@@ -158,12 +168,14 @@ func TestKnownName(t *testing.T) {
 	}
 }
 
-// TestServerNameWithoutTLS: an upstream that speaks no TLS needs no name, and its connections are for all.
+// TestServerNameWithoutTLS: an upstream that speaks no TLS needs no name, and its connections are
+// for all.
 func TestServerNameWithoutTLS(t *testing.T) {
 	o := start(t, always(hello))
-	f := serve(t, modes.Direct, "/", []string{o.addr, "https://127.0.0.1:1 backup"}, func(s *proxy.Settings) {
-		s.TLS.Name, s.IdleTimeout = "{field.x-name}", wait.Patience
-	})
+	f := serve(t, modes.Direct, "/", []string{o.addr, "https://127.0.0.1:1 backup"},
+		func(s *proxy.Settings) {
+			s.TLS.Name, s.IdleTimeout = "{field.x-name}", wait.Patience
+		})
 	for _, name := range []string{"", "a.test", "a b"} {
 		if g := f.ask("GET /", "X-Name: "+name+"\r\n", ""); g.status != 200 {
 			t.Errorf("%q: %+v", name, g)
@@ -175,8 +187,8 @@ func TestServerNameWithoutTLS(t *testing.T) {
 	f.get(last)
 }
 
-// TestManyServerNames: a client that asks for many names does not make the server hold a connection of
-// HTTP/2 for each.
+// TestManyServerNames: a client that asks for many names does not make the server hold a connection
+// of HTTP/2 for each.
 func TestManyServerNames(t *testing.T) {
 	ca := certs.New(t)
 	names := make([]string, 70)
@@ -218,10 +230,13 @@ func TestManyServerNames(t *testing.T) {
 // TestServerNameOfChecks: checks of a socket need a name.
 func TestServerNameOfChecks(t *testing.T) {
 	for host, want := range map[string]string{"a.test": "",
-		"": "address: https://unix:/x: a check has no name for TLS there: expected health = { host = ... }"} {
-		_, err := module.Build(t, proxy.Register, "proxy", handlers.Env{Prefix: "/"}, func(s *proxy.Settings) {
-			s.Address, s.TLS.Name, s.Health.Path, s.Health.Host = []string{"https://unix:/x"}, "{host}", "/up", host
-		})
+		"": "address: https://unix:/x: a check has no name for TLS there: expected health = { host = " +
+			"... }"} {
+		_, err := module.Build(t, proxy.Register, "proxy", handlers.Env{Prefix: "/"},
+			func(s *proxy.Settings) {
+				s.Address, s.TLS.Name, s.Health.Path, s.Health.Host = []string{"https://unix:/x"}, "{host}",
+					"/up", host
+			})
 		if have := fmt.Sprint(err); err != nil && have != want || err == nil && want != "" {
 			t.Errorf("%q: %s, want %s", host, have, want)
 		}
@@ -235,9 +250,10 @@ func TestServerNameKeys(t *testing.T) {
 		{"{host", `tls: "{host": expected a text with placeholders (known: {host}, {field.*})`},
 		{"a b", `tls: name: expected a name that certificates have, without a port, not "a b"`},
 	} {
-		_, err := module.Build(t, proxy.Register, "proxy", handlers.Env{Prefix: "/"}, func(s *proxy.Settings) {
-			s.Address, s.TLS.Name = []string{"https://127.0.0.1"}, tt.name
-		})
+		_, err := module.Build(t, proxy.Register, "proxy", handlers.Env{Prefix: "/"},
+			func(s *proxy.Settings) {
+				s.Address, s.TLS.Name = []string{"https://127.0.0.1"}, tt.name
+			})
 		if err == nil || err.Error() != tt.err {
 			t.Errorf("%v, want %s", err, tt.err)
 		}

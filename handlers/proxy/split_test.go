@@ -35,8 +35,8 @@ func askers(t *testing.T, f *front, n int) string {
 	return all.String()
 }
 
-// TestSplit: shares are for as many users, each of whom stays where it is: over a new start, and when
-// an entry comes behind the others. Requests without the key are the route's.
+// TestSplit: shares are for as many users, each of whom stays where it is: over a new start, and
+// when an entry comes behind the others. Requests without the key are the route's.
 func TestSplit(t *testing.T) {
 	main, b, c := says(t, "a"), says(t, "b"), says(t, "c")
 	begin := func(entries ...upstreams.Split) *front {
@@ -74,12 +74,14 @@ func TestSplitByValue(t *testing.T) {
 	f := serve(t, modes.Direct, "/", []string{says(t, "a")}, func(s *proxy.Settings) {
 		s.IdleTimeout = time.Second
 		s.Split = []upstreams.Split{
-			{Name: "beta", Cookie: map[string]string{"v": "beta"}, Header: map[string]string{"X-V": "2"}, Address: []string{says(t, "b")}},
+			{Name: "beta", Cookie: map[string]string{"v": "beta"}, Header: map[string]string{"X-V": "2"},
+				Address: []string{says(t, "b")}},
 			{Name: "all", Share: 100, Address: []string{says(t, "c")}},
 		}
 	})
 	for fields, want := range map[string]string{
-		"": "c", "Cookie: v=beta\r\n": "b", "Cookie: v=betamax\r\n": "c", "X-V: 2\r\n": "b", "X-V: 3\r\nCookie: w=beta; v=beta\r\n": "b",
+		"": "c", "Cookie: v=beta\r\n": "b", "Cookie: v=betamax\r\n": "c", "X-V: 2\r\n": "b",
+		"X-V: 3\r\nCookie: w=beta; v=beta\r\n": "b",
 	} {
 		if g := f.ask("GET /", fields, ""); g.body != want {
 			t.Errorf("%q leads to %s, want %s", fields, g.body, want)
@@ -96,28 +98,43 @@ func TestSplitKeys(t *testing.T) {
 		err   string
 	}{
 		{nil, "{host}", "split_by: it has no effect without split"},
-		{[]upstreams.Split{{Name: "b", Share: 1, Address: x}}, "{user}", `split_by: "{user}": unknown placeholder {user} (known: {address}, {host}, {path}, {uri}, {query}, {cookie.*}, {field.*})`},
-		{[]upstreams.Split{{Share: 1, Address: x}}, "", `split: name: expected a word, such as "beta", not ""`},
-		{[]upstreams.Split{{Name: "b", Share: 101, Address: x}}, "", `split: b: share: expected percent between 0 and 100, not 101`},
-		{[]upstreams.Split{{Name: "b", Share: -1, Address: x}}, "", `split: b: share: expected percent between 0 and 100, not -1`},
-		{[]upstreams.Split{{Name: "b", Share: 60, Address: x}, {Name: "c", Share: 60.5, Address: x}}, "", `split: the shares are 120.5 percent together; expected 100 at most`},
-		{[]upstreams.Split{{Name: "b", Share: 1, Address: x}, {Name: "b", Share: 1, Address: x}}, "", `split: b: named twice`},
-		{[]upstreams.Split{{Name: "b", Share: 1, Address: x}, {Name: "c", Share: 1, Address: x}}, "", `split: c: address: 127.0.0.1:2: named twice`},
-		{[]upstreams.Split{{Name: "b", Share: 1, Address: []string{"127.0.0.1:1 weight=2"}}}, "", `split: b: address: 127.0.0.1:1: named twice`},
-		{[]upstreams.Split{{Name: "b", Address: x}}, "", `split: b: expected a share, or values of a cookie or a field`},
+		{[]upstreams.Split{{Name: "b", Share: 1, Address: x}}, "{user}",
+			`split_by: "{user}": unknown placeholder {user} (known: {address}, {host}, {path}, {uri}, {query}, {cookie.*}, {field.*})`},
+		{[]upstreams.Split{{Share: 1, Address: x}}, "",
+			`split: name: expected a word, such as "beta", not ""`},
+		{[]upstreams.Split{{Name: "b", Share: 101, Address: x}}, "",
+			`split: b: share: expected percent between 0 and 100, not 101`},
+		{[]upstreams.Split{{Name: "b", Share: -1, Address: x}}, "",
+			`split: b: share: expected percent between 0 and 100, not -1`},
+		{[]upstreams.Split{{Name: "b", Share: 60, Address: x}, {Name: "c", Share: 60.5, Address: x}}, "",
+			`split: the shares are 120.5 percent together; expected 100 at most`},
+		{[]upstreams.Split{{Name: "b", Share: 1, Address: x}, {Name: "b", Share: 1, Address: x}}, "",
+			`split: b: named twice`},
+		{[]upstreams.Split{{Name: "b", Share: 1, Address: x}, {Name: "c", Share: 1, Address: x}}, "",
+			`split: c: address: 127.0.0.1:2: named twice`},
+		{[]upstreams.Split{{Name: "b", Share: 1, Address: []string{"127.0.0.1:1 weight=2"}}}, "",
+			`split: b: address: 127.0.0.1:1: named twice`},
+		{[]upstreams.Split{{Name: "b", Address: x}}, "",
+			`split: b: expected a share, or values of a cookie or a field`},
 		{[]upstreams.Split{{Name: "b", Share: 1}}, "", `split: b: address: missing`},
-		{[]upstreams.Split{{Name: "b", Share: 1, Address: []string{" "}}}, "", `split: b: address: expected unix:/path or host:port`},
-		{[]upstreams.Split{{Name: "b", Share: 1, Address: []string{"a:1 backup"}}}, "", `split: b: address: every address is a backup`},
-		{[]upstreams.Split{{Name: "b", Cookie: map[string]string{"a b": "c"}, Address: x}}, "", `split: b: cookie: expected the name of one, not "a b"`},
-		{[]upstreams.Split{{Name: "b", Cookie: map[string]string{"a": ""}, Address: x}}, "", `split: b: cookie: a: expected a value`},
-		{[]upstreams.Split{{Name: "b", Header: map[string]string{"a b": "c"}, Address: x}}, "", `split: b: header: expected the name of a field, not "a b"`},
+		{[]upstreams.Split{{Name: "b", Share: 1, Address: []string{" "}}}, "",
+			`split: b: address: expected unix:/path or host:port`},
+		{[]upstreams.Split{{Name: "b", Share: 1, Address: []string{"a:1 backup"}}}, "",
+			`split: b: address: every address is a backup`},
+		{[]upstreams.Split{{Name: "b", Cookie: map[string]string{"a b": "c"}, Address: x}}, "",
+			`split: b: cookie: expected the name of one, not "a b"`},
+		{[]upstreams.Split{{Name: "b", Cookie: map[string]string{"a": ""}, Address: x}}, "",
+			`split: b: cookie: a: expected a value`},
+		{[]upstreams.Split{{Name: "b", Header: map[string]string{"a b": "c"}, Address: x}}, "",
+			`split: b: header: expected the name of a field, not "a b"`},
 	} {
-		_, err := module.Build(t, proxy.Register, "proxy", handlers.Env{Prefix: "/"}, func(s *proxy.Settings) {
-			s.Address, s.Split = []string{"127.0.0.1:1"}, tt.split
-			if tt.by != "" {
-				s.SplitBy = tt.by
-			}
-		})
+		_, err := module.Build(t, proxy.Register, "proxy", handlers.Env{Prefix: "/"},
+			func(s *proxy.Settings) {
+				s.Address, s.Split = []string{"127.0.0.1:1"}, tt.split
+				if tt.by != "" {
+					s.SplitBy = tt.by
+				}
+			})
 		if err == nil || err.Error() != tt.err {
 			t.Errorf("%v, want %s", err, tt.err)
 		}

@@ -14,9 +14,9 @@ import (
 	"github.com/lwango/lwango/internal/test/wait"
 )
 
-// TestStalledStreams: an answer whose client takes no more of it holds a little memory, with the stack of
-// its thread and all else that it needs. Other tests do not run meanwhile, as this one looks at the memory
-// of the process.
+// TestStalledStreams: an answer whose client takes no more of it holds a little memory, with the
+// stack of its thread and all else that it needs. Other tests do not run meanwhile, as this one
+// looks at the memory of the process.
 func TestStalledStreams(t *testing.T) {
 	ci.Without(t, invariants.Enabled || race.Enabled, "it looks at the memory of the process")
 	const size, most = 600_000, 32 << 10

@@ -17,7 +17,8 @@ import (
 // numbered starts n origins that answer with their number.
 func numbered(t *testing.T, n int) (all []*origin, addresses []string) {
 	for i := range n {
-		o := start(t, always(fmt.Sprintf("HTTP/1.1 200 OK\r\nContent-Length: 1\r\nSet-Cookie: app=1\r\n\r\n%d", i)))
+		o := start(t,
+			always(fmt.Sprintf("HTTP/1.1 200 OK\r\nContent-Length: 1\r\nSet-Cookie: app=1\r\n\r\n%d", i)))
 		all, addresses = append(all, o), append(addresses, o.addr)
 	}
 	return all, addresses
@@ -76,14 +77,17 @@ func TestSticky(t *testing.T) {
 			t.Errorf("%q was taken", forged)
 		}
 	}
-	other := serve(t, modes.Direct, "/", a, func(s *proxy.Settings) { sticky(s); s.Sticky.Secret = "another secret, of 32 bytes here" })
+	other := serve(t, modes.Direct, "/", a, func(s *proxy.Settings) {
+		sticky(s)
+		s.Sticky.Secret = "another secret, of 32 bytes here"
+	})
 	if _, given := other.visit(t, good); given == "" {
 		t.Error("a cookie was taken that another secret has signed")
 	}
 }
 
-// TestStickyAttributes: the cookie has the attributes of the configuration, beside the application's
-// cookies.
+// TestStickyAttributes: the cookie has the attributes of the configuration, beside the
+// application's cookies.
 func TestStickyAttributes(t *testing.T) {
 	_, a := numbered(t, 1)
 	for _, tt := range []struct {
@@ -92,13 +96,15 @@ func TestStickyAttributes(t *testing.T) {
 	}{
 		{func(*upstreams.Sticky) {}, "; Path=/; HttpOnly; SameSite=Lax"},
 		{func(s *upstreams.Sticky) {
-			s.Expires, s.Domain, s.Path, s.HTTPOnly, s.SameSite, s.Secure = time.Hour, "test.example", "/app", false, "strict", "on"
+			s.Expires, s.Domain, s.Path, s.HTTPOnly, s.SameSite, s.Secure = time.Hour, "test.example",
+				"/app", false, "strict", "on"
 		}, "; Path=/app; Domain=test.example; Max-Age=3600; Secure; SameSite=Strict"},
 		{func(s *upstreams.Sticky) { s.SameSite = "none" }, "; Path=/; HttpOnly; Secure; SameSite=None"},
 	} {
 		f := serve(t, modes.Direct, "/", a, func(s *proxy.Settings) { sticky(s); tt.change(&s.Sticky) })
 		cookies := f.get("/").header.Values("Set-Cookie")
-		if len(cookies) != 2 || !strings.HasPrefix(cookies[0], "srv=") || cookies[0][len("srv=")+32:] != tt.want || cookies[1] != "app=1" {
+		if len(cookies) != 2 || !strings.HasPrefix(cookies[0], "srv=") ||
+			cookies[0][len("srv=")+32:] != tt.want || cookies[1] != "app=1" {
 			t.Errorf("%q, want srv=...%q and app=1", cookies, tt.want)
 		}
 	}
@@ -132,8 +138,8 @@ func TestStickyExpires(t *testing.T) {
 	}
 }
 
-// TestStickyGone: if the address of a cookie does not work, or is not configured any more, the client
-// is served by another one, with a new cookie.
+// TestStickyGone: if the address of a cookie does not work, or is not configured any more, the
+// client is served by another one, with a new cookie.
 func TestStickyGone(t *testing.T) {
 	all, a := numbered(t, 3)
 	f := serve(t, modes.Direct, "/", a, sticky)
@@ -161,12 +167,18 @@ func TestStickySettings(t *testing.T) {
 		change func(s *proxy.Settings)
 		err    string
 	}{
-		{func(s *proxy.Settings) { s.Sticky.Secret = "0123456789abcdef" }, "sticky: missing: the name of the cookie"},
+		{func(s *proxy.Settings) { s.Sticky.Secret = "0123456789abcdef" },
+			"sticky: missing: the name of the cookie"},
 		{func(s *proxy.Settings) { s.Sticky.Name = "a b" }, "sticky: invalid Cookie.Name"},
-		{func(s *proxy.Settings) { s.Sticky.Name, s.Sticky.Path = "a", "b" }, `sticky: path: expected one that begins with a slash, not "b"`},
-		{func(s *proxy.Settings) { s.Sticky.Name, s.Sticky.Domain = "a", "b;c" }, "sticky: invalid Cookie.Domain"},
-		{func(s *proxy.Settings) { s.Sticky.Name, s.Sticky.Secret = "a", "short" }, "sticky: secret: expected at least 16 bytes, not 5"},
-		{func(s *proxy.Settings) { s.Sticky.Name, s.Sticky.SameSite, s.Sticky.Secure = "a", "none", "off" },
+		{func(s *proxy.Settings) { s.Sticky.Name, s.Sticky.Path = "a", "b" },
+			`sticky: path: expected one that begins with a slash, not "b"`},
+		{func(s *proxy.Settings) { s.Sticky.Name, s.Sticky.Domain = "a", "b;c" },
+			"sticky: invalid Cookie.Domain"},
+		{func(s *proxy.Settings) { s.Sticky.Name, s.Sticky.Secret = "a", "short" },
+			"sticky: secret: expected at least 16 bytes, not 5"},
+		{func(s *proxy.Settings) {
+			s.Sticky.Name, s.Sticky.SameSite, s.Sticky.Secure = "a", "none", "off"
+		},
 			`sticky: browsers take no cookie with samesite = "none" and secure = "off"`},
 		{func(s *proxy.Settings) { s.Sticky.Name, s.Sticky.Secure = "__Secure-a", "off" },
 			`sticky: browsers take no cookie of the name __Secure-a with secure = "off"`},
@@ -176,17 +188,23 @@ func TestStickySettings(t *testing.T) {
 			"sticky: browsers take no cookie of the name __Host-a with a domain or another path than /"},
 		{func(s *proxy.Settings) { s.Sticky.Name, s.Sticky.Domain = "__Host-a", "example.com" },
 			"sticky: browsers take no cookie of the name __Host-a with a domain or another path than /"},
-		{func(s *proxy.Settings) { s.Balance = "hash" }, `hash: missing: what balance = "hash" goes by, such as "{uri}"`},
+		{func(s *proxy.Settings) { s.Balance = "hash" },
+			`hash: missing: what balance = "hash" goes by, such as "{uri}"`},
 		{func(s *proxy.Settings) { s.Hash = "{uri}" }, `hash: it has no effect without balance = "hash"`},
-		{func(s *proxy.Settings) { s.Balance, s.Hash = "hash", "{nobody}" }, `hash: "{nobody}": unknown placeholder {nobody} (known: {address}, `},
-		{func(s *proxy.Settings) { s.Balance, s.Hash = "hash", "{cookie.}" }, `hash: "{cookie.}": unknown placeholder`},
-		{func(s *proxy.Settings) { s.Balance, s.Hash = "hash", "$remote_addr" }, `hash: "$remote_addr": unknown placeholder $remote_addr`},
-		{func(s *proxy.Settings) { s.Balance, s.Hash = "hash", "x" }, `hash: "x": expected a text with placeholders`},
+		{func(s *proxy.Settings) { s.Balance, s.Hash = "hash", "{nobody}" },
+			`hash: "{nobody}": unknown placeholder {nobody} (known: {address}, `},
+		{func(s *proxy.Settings) { s.Balance, s.Hash = "hash", "{cookie.}" },
+			`hash: "{cookie.}": unknown placeholder`},
+		{func(s *proxy.Settings) { s.Balance, s.Hash = "hash", "$remote_addr" },
+			`hash: "$remote_addr": unknown placeholder $remote_addr`},
+		{func(s *proxy.Settings) { s.Balance, s.Hash = "hash", "x" },
+			`hash: "x": expected a text with placeholders`},
 	} {
-		_, err := module.Build(t, proxy.Register, "proxy", handlers.Env{Prefix: "/"}, func(s *proxy.Settings) {
-			s.Address = []string{"127.0.0.1:1"}
-			tt.change(s)
-		})
+		_, err := module.Build(t, proxy.Register, "proxy", handlers.Env{Prefix: "/"},
+			func(s *proxy.Settings) {
+				s.Address = []string{"127.0.0.1:1"}
+				tt.change(s)
+			})
 		if err == nil || !strings.HasPrefix(err.Error(), tt.err) {
 			t.Errorf("%v, want %s", err, tt.err)
 		}
@@ -197,11 +215,13 @@ func TestStickySettings(t *testing.T) {
 func TestHashKeys(t *testing.T) {
 	_, a := numbered(t, 8)
 	for key, variants := range map[string]func(i int) (line, fields string){
-		"{path}":       func(i int) (string, string) { return fmt.Sprintf("GET /%d?x", i), "" },
-		"{uri}":        func(i int) (string, string) { return fmt.Sprintf("GET /?%d", i), "" },
-		"{query}":      func(i int) (string, string) { return fmt.Sprintf("GET /?%d", i), "" },
-		"{field.X-A}":  func(i int) (string, string) { return "GET /", fmt.Sprintf("x-a: %d\r\n", i) },
-		"{cookie.c}":   func(i int) (string, string) { return "GET /", fmt.Sprintf("Cookie: b=1;c=%d\r\n", i) },
+		"{path}":      func(i int) (string, string) { return fmt.Sprintf("GET /%d?x", i), "" },
+		"{uri}":       func(i int) (string, string) { return fmt.Sprintf("GET /?%d", i), "" },
+		"{query}":     func(i int) (string, string) { return fmt.Sprintf("GET /?%d", i), "" },
+		"{field.X-A}": func(i int) (string, string) { return "GET /", fmt.Sprintf("x-a: %d\r\n", i) },
+		"{cookie.c}": func(i int) (string, string) {
+			return "GET /", fmt.Sprintf("Cookie: b=1;c=%d\r\n", i)
+		},
 		"{host}{path}": func(i int) (string, string) { return fmt.Sprintf("GET /%d", i), "" },
 	} {
 		f := serve(t, modes.Direct, "/", a, func(s *proxy.Settings) { s.Balance, s.Hash = "hash", key })

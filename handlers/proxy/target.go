@@ -29,7 +29,8 @@ type pathChange struct {
 	slashes bool   // empty segments stay
 }
 
-// readPaths reads strip_prefix, replace_prefix and merge_slashes. The error is a *handlers.KeyError.
+// readPaths reads strip_prefix, replace_prefix and merge_slashes. The error is
+// a *handlers.KeyError.
 func (m *module) readPaths() error {
 	set := &m.set.Paths
 	m.path = pathChange{cut: set.StripPrefix, slashes: !set.MergeSlashes}
@@ -51,18 +52,19 @@ func (m *module) readPaths() error {
 	return nil
 }
 
-// appendTarget appends the request target: path and query as they go on (conn.RequestLayer.AppendTarget),
-// but for the route's prefix, and without empty segments unless p keeps them. Where a prefix that is cut
-// off leaves several slashes at the beginning, what follows goes on without empty segments in any case:
-// many programs read a target such as "//b/c" as the name of a server, and of the empty segments of a
-// path all are kept, or none, as the rules have judged it.
+// appendTarget appends the request target: path and query as they go on
+// (conn.RequestLayer.AppendTarget), but for the route's prefix, and without empty segments unless p
+// keeps them. Where a prefix that is cut off leaves several slashes at the beginning, what follows
+// goes on without empty segments in any case: many programs read a target such as "//b/c" as the
+// name of a server, and of the empty segments of a path all are kept, or none, as the rules have
+// judged it.
 func appendTarget(out []byte, req *conn.Request, p *pathChange) []byte {
 	l := req.Layer()
 	return l.AppendQuery(p.append(out, l.SentPathView(), len(strings.TrimSuffix(req.Prefix(), "/"))))
 }
 
-// append is appendTarget for a path in the form of conn.RequestLayer.SentPathView, without a query; the
-// route's prefix has n octets of it.
+// append is appendTarget for a path in the form of conn.RequestLayer.SentPathView, without a query;
+// the route's prefix has n octets of it.
 func (p *pathChange) append(out, sent []byte, n int) []byte {
 	if !p.cut && p.slashes {
 		return append(out, sent...)

@@ -187,17 +187,21 @@ func TestTLSRefused(t *testing.T) {
 		{"good", good, nil, 200, ""},
 		{"expired", with(ca.Issue(-time.Minute, "127.0.0.1")), nil, 502, "has expired"},
 		{"wrong name", with(ca.Issue(long, "other.test")), nil, 502, "127.0.0.1"},
-		{"another name", good, func(s *proxy.Settings) { s.TLS.Name = "app.test" }, 502, "wanted to match app.test"},
+		{"another name", good, func(s *proxy.Settings) { s.TLS.Name = "app.test" }, 502,
+			"wanted to match app.test"},
 		{"unknown", with(other.Issue(long, "127.0.0.1")), nil, 502, "unknown authority"},
 		{"not the system's", good, func(s *proxy.Settings) { s.TLS.CA = "" }, 502, "unknown authority"},
 		{"insecure", with(other.Issue(-long/2, "other.test")),
 			func(s *proxy.Settings) { s.TLS.Insecure, s.TLS.CA = true, "" }, 200, ""},
-		{"plain", func(p *peer) { p.Read(make([]byte, 9)); p.say(hello); stall(p) }, nil, 502, "does not look like a TLS handshake"},
+		{"plain", func(p *peer) { p.Read(make([]byte, 9)); p.say(hello); stall(p) }, nil, 502,
+			"does not look like a TLS handshake"},
 		{"plain, speaks first", func(p *peer) { p.say("220 mail.test ready\r\n"); stall(p) }, nil, 502,
 			"does not look like a TLS handshake"},
 		{"closes", func(*peer) {}, nil, 502, "tls handshake: "},
-		{"closes after the hello", func(p *peer) { p.Read(make([]byte, 100)) }, nil, 502, "tls handshake: "},
-		{"stalls", stall, func(s *proxy.Settings) { s.ConnectTimeout = 50 * time.Millisecond }, 504, "timeout"},
+		{"closes after the hello", func(p *peer) { p.Read(make([]byte, 100)) }, nil, 502,
+			"tls handshake: "},
+		{"stalls", stall, func(s *proxy.Settings) { s.ConnectTimeout = 50 * time.Millisecond }, 504,
+			"timeout"},
 		{"byte by byte", func(p *peer) {
 			for _, b := range []byte("\x16\x03\x03\x40\x00" + strings.Repeat("\x00", 1000)) {
 				if _, err := p.Write([]byte{b}); err != nil {
@@ -282,7 +286,8 @@ func TestTLSClientCertificate(t *testing.T) {
 		h := must.Get(m.Build(s, handlers.Env{Prefix: route.Prefix}))(t)
 		route.Handler = h
 	}
-	router := must.Get(handlers.NewRouter([]handlers.Site{{Routes: []handlers.Route{with, without}}}))(t)
+	router := must.Get(handlers.NewRouter([]handlers.Site{{Routes: []handlers.Route{with, without}}}))(
+		t)
 	f := &front{Server: module.Start(t, modes.Direct, "/", router.Serve)}
 	for range 3 {
 		if g := f.get("/with"); g.status != 200 || g.body != "front.test" {
@@ -313,7 +318,8 @@ func TestTLSSettings(t *testing.T) {
 		{"https://unix:s", func(s *proxy.Settings) { s.TLS.Insecure = true }, ""},
 		{"https://unix:s", nil, "address: https://unix:s: expected tls = { name = ... }: what a " +
 			"certificate of the socket names"},
-		{"https://a/", nil, "address: https://a/: expected no path: the upstream gets that of the request"},
+		{"https://a/", nil,
+			"address: https://a/: expected no path: the upstream gets that of the request"},
 		{"https://", nil, `address: expected unix:/path or host:port, not "https://"`},
 		{"https://a:x", nil, `address: https://a:x: expected a port between 1 and 65535, not "x"`},
 		{"https://::1", nil, `address: expected unix:/path or host:port, not "https://::1"`},
@@ -323,7 +329,8 @@ func TestTLSSettings(t *testing.T) {
 		{"a:443", func(s *proxy.Settings) { s.TLS.Name = "a" }, `tls: no address begins with "https://"`},
 		{"https://a", func(s *proxy.Settings) { s.TLS.CA = "none.pem" },
 			"tls: ca: open " + dir + "/none.pem: no such file or directory"},
-		{"https://a", func(s *proxy.Settings) { s.TLS.CA = "empty.pem" }, "tls: ca: no certificate in empty.pem"},
+		{"https://a", func(s *proxy.Settings) { s.TLS.CA = "empty.pem" },
+			"tls: ca: no certificate in empty.pem"},
 		{"https://a", func(s *proxy.Settings) { s.TLS.CA, s.TLS.Insecure = ca.File, true },
 			"tls: ca is of no use with insecure = true"},
 		{"https://a", func(s *proxy.Settings) { s.TLS.Cert = cert },
@@ -348,8 +355,8 @@ func TestTLSSettings(t *testing.T) {
 	}
 }
 
-// TestTLSCloseNotify: a connection ends with a close_notify, after an answer, and when it has been idle
-// for too long.
+// TestTLSCloseNotify: a connection ends with a close_notify, after an answer, and when it has been
+// idle for too long.
 func TestTLSCloseNotify(t *testing.T) {
 	ca := certs.New(t)
 	for _, idle := range []int{0, 1} {

@@ -50,8 +50,8 @@ func data2(flags uint8, id uint32, content string) []byte {
 }
 
 // TestEnds: what the end of a connection says of an answer. One that was cut is never kept, and its
-// client can tell, if anybody can. One of which nobody can tell goes on without a Content-Length, and is
-// not kept.
+// client can tell, if anybody can. One of which nobody can tell goes on without a Content-Length,
+// and is not kept.
 func TestEnds(t *testing.T) {
 	modes.Run(t, testEnds, modes.Direct, modes.HTTP2)
 }
@@ -91,7 +91,8 @@ func testEnds(t *testing.T, m modes.Mode) {
 	half := func(id uint32) []byte { return data2(0, id, "hello") }
 	last := func(id uint32) []byte { return data2(endStream, id, "hello") }
 	ca := certs.New(t)
-	config := &tls.Config{Certificates: []tls.Certificate{ca.Issue(time.Hour, "app.test")}, NextProtos: []string{"h2", "http/1.1"}}
+	config := &tls.Config{Certificates: []tls.Certificate{ca.Issue(time.Hour, "app.test")},
+		NextProtos: []string{"h2", "http/1.1"}}
 	// secured has a script speak TLS, and end the connection with close_notify or without.
 	secured := func(notify bool, script func(*peer)) func(*peer) {
 		return func(p *peer) {
@@ -112,28 +113,44 @@ func testEnds(t *testing.T, m modes.Mode) {
 		tls    bool
 		want   string
 	}{
-		"length":                  {script: http1("HTTP/1.1 200 OK\r\nContent-Length: 10", "hellohello"), want: whole},
-		"short":                   {script: http1("HTTP/1.1 200 OK\r\nContent-Length: 10", "hello"), want: cut},
-		"chunks":                  {script: http1("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked", "a\r\nhellohello\r\n0\r\n\r\n"), want: whole},
-		"no last chunk":           {script: http1("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked", "a\r\nhellohello\r\n"), want: cut},
-		"1.0":                     {script: http1("HTTP/1.0 200 OK", "hellohello"), want: doubted},
-		"close":                   {script: http1("HTTP/1.1 200 OK\r\nConnection: close", "hellohello"), want: doubted},
-		"close, nothing":          {script: http1("HTTP/1.1 200 OK\r\nConnection: close", ""), want: doubted},
-		"close, long":             {script: http1("HTTP/1.1 200 OK\r\nConnection: close", strings.Repeat("hello", 100_000)), want: doubted},
-		"TLS, close_notify":       {script: secured(true, http1("HTTP/1.1 200 OK\r\nConnection: close", "hellohello")), tls: true, want: doubted},
-		"TLS, FIN":                {script: secured(false, http1("HTTP/1.1 200 OK\r\nConnection: close", "hellohello")), tls: true, want: cut},
-		"TLS, 1.0, FIN":           {script: secured(false, http1("HTTP/1.0 200 OK", "hellohello")), tls: true, want: cut},
-		"TLS, length, FIN":        {script: secured(false, http1("HTTP/1.1 200 OK\r\nContent-Length: 10", "hellohello")), tls: true, want: whole},
-		"HTTP/2":                  {script: http2(head, half, last), http2: true, want: whole},
-		"HTTP/2, head":            {script: http2(head), http2: true, want: cut},
-		"HTTP/2, FIN":             {script: http2(head, half), http2: true, want: cut},
-		"HTTP/2, half":            {script: http2(sized, half), http2: true, want: cut},
-		"HTTP/2, no end":          {script: http2(sized, half, half), http2: true, want: unkept},
-		"HTTP/2, TLS":             {script: secured(false, http2(head, half, last)), http2: true, tls: true, want: whole},
-		"HTTP/2, TLS, FIN":        {script: secured(false, http2(head, half)), http2: true, tls: true, want: cut},
-		"HTTP/2, TLS, orderly":    {script: secured(true, http2(head, half)), http2: true, tls: true, want: cut},
-		"HTTP/2, TLS, half, FIN":  {script: secured(false, http2(sized, half)), http2: true, tls: true, want: cut},
-		"HTTP/2, TLS, half, said": {script: secured(true, http2(sized, half)), http2: true, tls: true, want: cut},
+		"length": {script: http1("HTTP/1.1 200 OK\r\nContent-Length: 10", "hellohello"),
+			want: whole},
+		"short": {script: http1("HTTP/1.1 200 OK\r\nContent-Length: 10", "hello"),
+			want: cut},
+		"chunks": {script: http1("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked",
+			"a\r\nhellohello\r\n0\r\n\r\n"), want: whole},
+		"no last chunk": {script: http1("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked",
+			"a\r\nhellohello\r\n"), want: cut},
+		"1.0": {script: http1("HTTP/1.0 200 OK", "hellohello"), want: doubted},
+		"close": {script: http1("HTTP/1.1 200 OK\r\nConnection: close", "hellohello"),
+			want: doubted},
+		"close, nothing": {script: http1("HTTP/1.1 200 OK\r\nConnection: close", ""),
+			want: doubted},
+		"close, long": {script: http1("HTTP/1.1 200 OK\r\nConnection: close",
+			strings.Repeat("hello", 100_000)), want: doubted},
+		"TLS, close_notify": {script: secured(true,
+			http1("HTTP/1.1 200 OK\r\nConnection: close", "hellohello")), tls: true, want: doubted},
+		"TLS, FIN": {script: secured(false,
+			http1("HTTP/1.1 200 OK\r\nConnection: close", "hellohello")), tls: true, want: cut},
+		"TLS, 1.0, FIN": {script: secured(false, http1("HTTP/1.0 200 OK", "hellohello")),
+			tls: true, want: cut},
+		"TLS, length, FIN": {script: secured(false,
+			http1("HTTP/1.1 200 OK\r\nContent-Length: 10", "hellohello")), tls: true, want: whole},
+		"HTTP/2":         {script: http2(head, half, last), http2: true, want: whole},
+		"HTTP/2, head":   {script: http2(head), http2: true, want: cut},
+		"HTTP/2, FIN":    {script: http2(head, half), http2: true, want: cut},
+		"HTTP/2, half":   {script: http2(sized, half), http2: true, want: cut},
+		"HTTP/2, no end": {script: http2(sized, half, half), http2: true, want: unkept},
+		"HTTP/2, TLS": {script: secured(false, http2(head, half, last)), http2: true,
+			tls: true, want: whole},
+		"HTTP/2, TLS, FIN": {script: secured(false, http2(head, half)), http2: true, tls: true,
+			want: cut},
+		"HTTP/2, TLS, orderly": {script: secured(true, http2(head, half)), http2: true, tls: true,
+			want: cut},
+		"HTTP/2, TLS, half, FIN": {script: secured(false, http2(sized, half)), http2: true, tls: true,
+			want: cut},
+		"HTTP/2, TLS, half, said": {script: secured(true, http2(sized, half)), http2: true, tls: true,
+			want: cut},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -149,7 +166,8 @@ func testEnds(t *testing.T, m modes.Mode) {
 			if tt.tls {
 				address = "https://" + address
 			}
-			plain, cached := serve(t, m, "/", []string{address}, change), layered(t, m, []string{address}, change)
+			plain, cached := serve(t, m, "/", []string{address}, change), layered(t, m, []string{address},
+				change)
 			for _, f := range []*front{plain, cached, cached} {
 				asked := o.accepted.Load()
 				g := f.get("/")
@@ -161,7 +179,8 @@ func testEnds(t *testing.T, m modes.Mode) {
 					got = doubted
 				}
 				// The framing of an answer whose length was not said is the server's: it is in order.
-				if got != tt.want && tt.want != unkept && !(tt.want == whole && got == doubted && g.body == "hellohello") {
+				if got != tt.want && tt.want != unkept &&
+					!(tt.want == whole && got == doubted && g.body == "hellohello") {
 					t.Errorf("%s: %d %q %v %v", got, g.status, g.body[:min(len(g.body), 20)], g.header, g.err)
 				}
 				if tt.want == doubted && !strings.HasSuffix(g.body, "hello") && name != "close, nothing" {
@@ -193,14 +212,16 @@ func (b *silent) Close() error { return b.below.Close() }
 type lines struct{ entries chan string }
 
 func (l lines) LogRequest(_ *loop.Loop, e *conn.AccessEntry) bool {
-	l.entries <- fmt.Sprintf("%d upstream %q first %t cache %v", e.Status, e.Upstream, e.UpstreamFirst > 0, e.Cache)
+	l.entries <- fmt.Sprintf("%d upstream %q first %t cache %v", e.Status, e.Upstream,
+		e.UpstreamFirst > 0, e.Cache)
 	return true
 }
 
 func (lines) HasRoom(*loop.Loop, conn.Share) bool { return true }
 
-// TestBrokenOff: an upstream breaks off behind any part of its answer, at once or in pieces. As long as
-// the client has no byte it gets 502, and the access log says what it has got, and from where.
+// TestBrokenOff: an upstream breaks off behind any part of its answer, at once or in pieces. As
+// long as the client has no byte it gets 502, and the access log says what it has got, and from
+// where.
 func TestBrokenOff(t *testing.T) {
 	modes.Run(t, testBrokenOff, modes.Direct, modes.HTTP2)
 }
@@ -245,7 +266,8 @@ func testBrokenOff(t *testing.T, m modes.Mode) {
 					use := fmt.Sprint("cache ", conn.CacheMiss)
 					switch {
 					case g.status == http.StatusBadGateway && g.err == nil && strings.HasPrefix(line, "502 "):
-					case g.status == http.StatusOK && g.err != nil && strings.HasPrefix(line, "200 ") && len(pieces[0]) > 50:
+					case g.status == http.StatusOK && g.err != nil && strings.HasPrefix(line, "200 ") &&
+						len(pieces[0]) > 50:
 					default:
 						t.Errorf("cached %t: %d, %d bytes, %v, log %s", cached, g.status, len(g.body), g.err, line)
 					}

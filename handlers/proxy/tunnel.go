@@ -13,8 +13,8 @@ import (
 	"github.com/lwango/lwango/stream"
 )
 
-// tunnelKeeper is a tunnel, and the keeper of the client's connection (conn.Keeper): between two calls of
-// Run there is neither a coroutine nor anything of the request.
+// tunnelKeeper is a tunnel, and the keeper of the client's connection (conn.Keeper): between two
+// calls of Run there is neither a coroutine nor anything of the request.
 type tunnelKeeper struct {
 	tunnel.Tunnel
 	m      *module

@@ -15,8 +15,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TestIdleTunnelIsCheap: an idle WebSocket, both sides of it, takes less than 3 KiB after bytes have gone
-// both ways, and no coroutine.
+// TestIdleTunnelIsCheap: an idle WebSocket, both sides of it, takes less than 3 KiB after bytes
+// have gone both ways, and no coroutine.
 func TestIdleTunnelIsCheap(t *testing.T) {
 	ci.Without(t, race.Enabled, "the race detector has memory of its own")
 	const n = 1000

@@ -16,12 +16,12 @@ import (
 	"github.com/lwango/lwango/internal/test/wait"
 )
 
-// TestTunnelResets: a reset is passed on, in both directions, behind all that was said before: who has
-// lost the other must not take that for an orderly end.
+// TestTunnelResets: a reset is passed on, in both directions, behind all that was said before: who
+// has lost the other must not take that for an orderly end.
 func TestTunnelResets(t *testing.T) { modes.Run(t, testTunnelResets, modes.Direct, modes.OverTLS) }
 
-// TestTunnelLateBytes: a client gets all that an upstream has said before it has closed in order, also
-// if the client has sent it something since, which draws a reset.
+// TestTunnelLateBytes: a client gets all that an upstream has said before it has closed in order,
+// also if the client has sent it something since, which draws a reset.
 func TestTunnelLateBytes(t *testing.T) {
 	modes.Run(t, testTunnelLateBytes, modes.Direct, modes.OverTLS)
 }

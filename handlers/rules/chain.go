@@ -63,15 +63,15 @@ func (c *chain) from(i int, req *conn.Request, resp *conn.Response) int {
 	return c.next(req, resp)
 }
 
-// fails returns a condition that does not hold, nil if the rule is for the request. The error is that
-// of a disk.
+// fails returns a condition that does not hold, nil if the rule is for the request. The error is
+// that of a disk.
 //
 // A path with encoded slashes, or with empty segments, has several readings (conn.Reading): an
 // application that decodes it first takes encoded slashes for slashes, one that splits it first, as
-// patterns do, takes them for parts of segments; and "//" is a slash to one and has a segment in it to
-// another. So that none of them gets what a rule denies, a rule is for a request if all conditions hold
-// in one reading. They are asked together: where a rule is for all paths but some, a path has to be one
-// of those in every reading.
+// patterns do, takes them for parts of segments; and "//" is a slash to one and has a segment in it
+// to another. So that none of them gets what a rule denies, a rule is for a request if all
+// conditions hold in one reading. They are asked together: where a rule is for all paths but some,
+// a path has to be one of those in every reading.
 func (r *rule) fails(q Asked) (condition, error) {
 	c, err := r.failsIn(q, q.PathView())
 	if c != nil && err == nil && reads(c) {
@@ -94,8 +94,9 @@ func (r *rule) failsIn(q Asked, path []byte) (condition, error) {
 	return nil, nil
 }
 
-// reading returns the first reading of the path in which the conditions hold, of a request for which
-// they do. The conditions that do not look at the path are not asked again: they may ask a disk.
+// reading returns the first reading of the path in which the conditions hold, of a request for
+// which they do. The conditions that do not look at the path are not asked again: they may ask a
+// disk.
 func (r *rule) reading(q Asked) conn.Reading {
 	usual := conn.Reading{Path: q.PathView()}
 	holds := func(path []byte) bool {
@@ -193,8 +194,8 @@ func (r *rule) target(q Asked) (target string, ok bool) {
 	return target, true
 }
 
-// source is the parts of a request for a template: in a path as they were sent, and as values as they
-// are in the reading for which the rule holds.
+// source is the parts of a request for a template: in a path as they were sent, and as values as
+// they are in the reading for which the rule holds.
 func (r *rule) source(q Asked) *template.Source {
 	read, sent := r.reading(q), q.SentPathView()
 	under := http1.AppendBelow(nil, sent, len(strings.TrimSuffix(q.Prefix(), "/")))

@@ -74,7 +74,8 @@ func cost(c condition) int {
 }
 
 // allConditions makes the conditions of a rule, in the order in which they are asked.
-func (c *compiler) allConditions(in, not *Conditions, folder *sysio.Folder) ([]condition, *expression) {
+func (c *compiler) allConditions(in, not *Conditions,
+	folder *sysio.Folder) ([]condition, *expression) {
 	all, x := c.conditions("", in, folder)
 	none, _ := c.conditions("not.", not, folder)
 	for _, n := range none {
@@ -187,9 +188,9 @@ func (c negated) hold(q Asked, path []byte) (bool, error) {
 func (c negated) key() string   { return "not." + c.condition.key() }
 func (c negated) wants() string { return "anything but " + c.condition.wants() }
 
-// methods hold for any spelling of them, and their negation for all but the very ones. The case of a
-// method matters (RFC 9110 section 9.1), so `post` is not POST; but there are applications that take
-// it for POST, and one of these must not get what a rule denies.
+// methods hold for any spelling of them, and their negation for all but the very ones. The case of
+// a method matters (RFC 9110 section 9.1), so `post` is not POST; but there are applications that
+// take it for POST, and one of these must not get what a rule denies.
 type methods []string
 
 func (c methods) hold(q Asked, _ []byte) (bool, error) {
@@ -241,7 +242,9 @@ type pathExpression struct{ *expression }
 
 func (c pathExpression) hold(_ Asked, path []byte) (bool, error) { return c.match(path), nil }
 func (c pathExpression) key() string                             { return "regexp" }
-func (c pathExpression) wants() string                           { return template.Clip(c.re.String()) }
+func (c pathExpression) wants() string {
+	return template.Clip(c.re.String())
+}
 
 func (c pathExpression) found(_ Asked, path []byte) string {
 	return fmt.Sprintf("the path is %q", shown(path))

@@ -33,7 +33,9 @@ func others() (all []rules.Rule) {
 		func(s *rules.Settings) { s.Host = []string{"a.test", "*.b.test"} },
 		func(s *rules.Settings) { s.Scheme = "https" },
 		func(s *rules.Settings) { s.Client = []string{"10.0.0.0/8", "fd00::/8"} },
-		func(s *rules.Settings) { s.Header = map[string][]string{"User-Agent": {"*bot*", "~(?i)spider"}} },
+		func(s *rules.Settings) {
+			s.Header = map[string][]string{"User-Agent": {"*bot*", "~(?i)spider"}}
+		},
 		func(s *rules.Settings) { s.Cookie = map[string][]string{"session": {"x*"}} },
 		func(s *rules.Settings) { s.Query = map[string][]string{"id": {"1", "2"}} },
 		func(s *rules.Settings) { s.Not.Path = []string{"/assets/**"} },

@@ -48,36 +48,38 @@ func startSpelled(t testing.TB) *spelled {
 		}
 		return http.StatusOK
 	}
-	// An upstream may decode a path first or split it first, and take empty segments for none, before it
-	// decodes or behind.
+	// An upstream may decode a path first or split it first, and take empty segments for none, before
+	// it decodes or behind.
 	upstream := func(strip, merge bool, prefix ...string) conn.Handler {
-		up := server.Start(t, modes.Direct, conn.Config{Handler: func(req *conn.Request, _ *conn.Response) int {
-			path, _, _ := strings.Cut(req.Target(), "?")
-			if path == "/" && len(prefix) > 0 {
-				return http.StatusOK // strip_prefix makes that of "/app" and of "/app/"
-			}
-			decoded, err := url.PathUnescape(path)
-			if !strings.HasPrefix(path, "/") || err != nil {
-				s.mu.Lock()
-				defer s.mu.Unlock()
-				s.fault = fmt.Errorf("an upstream gets %q", path)
-				return http.StatusBadRequest
-			}
-			for _, path := range []string{decoded, merged(decoded), unescape(merged(path))} {
-				note(append(prefix, strings.Split(path[1:], "/")...)...)
-			}
-			for _, path := range []string{path, merged(path)} {
-				segments := strings.Split(path[1:], "/")
-				for i := range segments {
-					segments[i] = unescape(segments[i])
+		up := server.Start(t, modes.Direct,
+			conn.Config{Handler: func(req *conn.Request, _ *conn.Response) int {
+				path, _, _ := strings.Cut(req.Target(), "?")
+				if path == "/" && len(prefix) > 0 {
+					return http.StatusOK // strip_prefix makes that of "/app" and of "/app/"
 				}
-				note(append(prefix, segments...)...)
-			}
-			return http.StatusOK
-		}})
-		h, err := module.Build(t, proxy.Register, "proxy", handlers.Env{Prefix: "/"}, func(c *proxy.Settings) {
-			c.Address, c.StripPrefix, c.MergeSlashes = []string{up.Addr}, strip, merge
-		})
+				decoded, err := url.PathUnescape(path)
+				if !strings.HasPrefix(path, "/") || err != nil {
+					s.mu.Lock()
+					defer s.mu.Unlock()
+					s.fault = fmt.Errorf("an upstream gets %q", path)
+					return http.StatusBadRequest
+				}
+				for _, path := range []string{decoded, merged(decoded), unescape(merged(path))} {
+					note(append(prefix, strings.Split(path[1:], "/")...)...)
+				}
+				for _, path := range []string{path, merged(path)} {
+					segments := strings.Split(path[1:], "/")
+					for i := range segments {
+						segments[i] = unescape(segments[i])
+					}
+					note(append(prefix, segments...)...)
+				}
+				return http.StatusOK
+			}})
+		h, err := module.Build(t, proxy.Register, "proxy", handlers.Env{Prefix: "/"},
+			func(c *proxy.Settings) {
+				c.Address, c.StripPrefix, c.MergeSlashes = []string{up.Addr}, strip, merge
+			})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -191,32 +193,51 @@ func TestEncodedSlash(t *testing.T) {
 		yes, open string // paths that are denied, and others
 	}{
 		{deny(func(s *rules.Settings) { s.Path = []string{"/items/secret*"} }),
-			"/items/secret1 /items/secret1%2F /items/secret%2fx /%69tems/secret%2F //items/secret%2Fx /items/b/..%2Fsecret1",
+			"/items/secret1 /items/secret1%2F /items/secret%2fx /%69tems/secret%2F //items/secret%2Fx " +
+				"/items/b/..%2Fsecret1",
 			"/items/other /items/other%2Fsecret /items%2Fsecret/x"},
 		{deny(func(s *rules.Settings) { s.Path = []string{"/admin/*"} }),
 			"/admin/a /admin/a%2Fb /admin%2Fa /admin/a%2F /x/../admin/a%2Fb /%61dmin//a%2fb",
 			"/admin /admin/a/b /admin/a%2Fb/c /admin%2Fa%2Fb"},
-		{deny(func(s *rules.Settings) { s.Path = []string{"/admin/**"} }), "/admin/a%2Fb /admin%2Fa%2fb", "/b%2Fadmin"},
-		{deny(func(s *rules.Settings) { s.Path = []string{"secret"} }), "/a/secret /a%2Fsecret%2Fb", "/a%2Fsecrets"},
+		{deny(func(s *rules.Settings) {
+			s.Path = []string{"/admin/**"}
+		}), "/admin/a%2Fb /admin%2Fa%2fb", "/b%2Fadmin"},
+		{deny(func(s *rules.Settings) {
+			s.Path = []string{"secret"}
+		}), "/a/secret /a%2Fsecret%2Fb", "/a%2Fsecrets"},
 		{deny(func(s *rules.Settings) { s.Regexp = "^/items/[^/]+$" }),
 			"/items/a /items/a%2Fb /items%2Fa", "/items/a/b /items/a%2Fb/c"},
 		{deny(func(s *rules.Settings) { s.Not.Path = []string{"/app/*"} }),
 			"/a /app/a%2Fb /app/a/b /app%2Fa%2Fb /app%2Fa", "/app/a"},
-		{deny(func(s *rules.Settings) { s.Not.Path = []string{"/app/**"} }), "/a /app%2Fa", "/app/a%2Fb /app/a"},
+		{deny(func(s *rules.Settings) {
+			s.Not.Path = []string{"/app/**"}
+		}), "/a /app%2Fa", "/app/a%2Fb /app/a"},
 		{deny(func(s *rules.Settings) { s.Path, s.Not.Path = []string{"/app/**"}, []string{"/app/x/*"} }),
 			"/app/a%2Fb /app/x/a%2Fb", "/app/x/a /b%2Fc"},
-		{deny(func(s *rules.Settings) { s.Path, s.Method = []string{"/app/*"}, []string{"POST"} }), "", "/app/a%2Fb /app/a"},
+		{deny(func(s *rules.Settings) {
+			s.Path, s.Method = []string{"/app/*"}, []string{"POST"}
+		}), "", "/app/a%2Fb /app/a"},
 		// What an upstream gets with empty segments.
-		{deny(func(s *rules.Settings) { s.Path = []string{"/keep/https:/evil.example/**"} }), "/keep/https://evil.example/x " +
-			"/keep/https:%2F%2Fevil.example/x /keep/https%3A%2f/evil.example /keep/https:/evil.example", "/keep/https://example/x"},
-		{deny(func(s *rules.Settings) { s.Path = []string{"/keep/*/b"} }), "/keep/a/b /keep/a//b /keep//b", "/keep/b"},
-		{deny(func(s *rules.Settings) { s.Regexp = "^/keep/[^/]*//" }), "/keep/a//b /keep/a%2f/b /keep/a%2F%2Fb /keep///b", "/keep/a/b /keep/a%2Fb"},
-		{deny(func(s *rules.Settings) { s.Not.Path = []string{"/keep/*", "/keep/a/**"} }), "/keep/b//c /keep//b /keep/b%2F%2Fc", "/keep/b /keep/a//c"},
+		{deny(func(s *rules.Settings) {
+			s.Path = []string{"/keep/https:/evil.example/**"}
+		}), "/keep/https://evil.example/x " +
+			"/keep/https:%2F%2Fevil.example/x /keep/https%3A%2f/evil.example /keep/https:/evil.example",
+			"/keep/https://example/x"},
+		{deny(func(s *rules.Settings) {
+			s.Path = []string{"/keep/*/b"}
+		}), "/keep/a/b /keep/a//b /keep//b", "/keep/b"},
+		{deny(func(s *rules.Settings) {
+			s.Regexp = "^/keep/[^/]*//"
+		}), "/keep/a//b /keep/a%2f/b /keep/a%2F%2Fb /keep///b", "/keep/a/b /keep/a%2Fb"},
+		{deny(func(s *rules.Settings) {
+			s.Not.Path = []string{"/keep/*", "/keep/a/**"}
+		}), "/keep/b//c /keep//b /keep/b%2F%2Fc", "/keep/b /keep/a//c"},
 	} {
 		must.Do(t, s.use(c.rule))
 		for _, path := range strings.Fields(c.yes) {
 			if answer, got := s.ask(t, path); answer.StatusCode != 403 || got != nil {
-				t.Errorf("%+v: %s is %d, and leads to %q", c.rule.Settings.Conditions, path, answer.StatusCode, got)
+				t.Errorf("%+v: %s is %d, and leads to %q", c.rule.Settings.Conditions, path, answer.StatusCode,
+					got)
 			}
 		}
 		for _, path := range strings.Fields(c.open) {
@@ -236,21 +257,31 @@ func TestEncodedSlashRewritten(t *testing.T) {
 		path   string
 		want   string // Location, or what is noted
 	}{
-		{func(s *rules.Settings) { s.Regexp, s.Rewrite = "^/k/([^/]+)$", "/x/{1}/z" }, "/k/a%2Fb", `[["x" "a/b" "z"]]`},
-		{func(s *rules.Settings) { s.Regexp, s.Rewrite = "^/k/([^/]+)/([^/]+)$", "/x/{1}/{2}" }, "/k/a%2Fb", `[["x" "a" "b"]]`},
-		{func(s *rules.Settings) { s.Regexp, s.Rewrite = "^/k/(.+)$", "/x/{1}/z" }, "/k/a%2Fb", `[["x" "a/b" "z"]]`},
+		{func(s *rules.Settings) { s.Regexp, s.Rewrite = "^/k/([^/]+)$", "/x/{1}/z" }, "/k/a%2Fb",
+			`[["x" "a/b" "z"]]`},
+		{func(s *rules.Settings) { s.Regexp, s.Rewrite = "^/k/([^/]+)/([^/]+)$", "/x/{1}/{2}" },
+			"/k/a%2Fb", `[["x" "a" "b"]]`},
+		{func(s *rules.Settings) { s.Regexp, s.Rewrite = "^/k/(.+)$", "/x/{1}/z" }, "/k/a%2Fb",
+			`[["x" "a/b" "z"]]`},
 		{func(s *rules.Settings) { s.Path, s.Rewrite = []string{"/k/*"}, "/app{path}" }, "/k/a%2Fb",
 			`[["app" "k" "a" "b"] ["app" "k" "a/b"]]`},
 		{func(s *rules.Settings) { s.Path, s.Rewrite = []string{"/k/**"}, "/app{path}" }, "/k/a%2Fb",
 			`[["app" "k" "a" "b"] ["app" "k" "a/b"]]`},
-		{func(s *rules.Settings) { s.Path, s.Redirect = []string{"/k/*"}, "/app{uri}" }, "/k/a%2Fb", "/app/k/a%2Fb"},
-		{func(s *rules.Settings) { s.Regexp, s.Redirect = "^/k/([^/]+)$", "/app?at={1}" }, "/k/a%2Fb", "/app?at=a/b"},
-		{func(s *rules.Settings) { s.Regexp, s.Rewrite = "^/k/([^/]+)$", "/x/{1}/z" }, "/k/x%2F..%2F..%2Fa", `[["a"]]`},
+		{func(s *rules.Settings) { s.Path, s.Redirect = []string{"/k/*"}, "/app{uri}" }, "/k/a%2Fb",
+			"/app/k/a%2Fb"},
+		{func(s *rules.Settings) { s.Regexp, s.Redirect = "^/k/([^/]+)$", "/app?at={1}" }, "/k/a%2Fb",
+			"/app?at=a/b"},
+		{func(s *rules.Settings) { s.Regexp, s.Rewrite = "^/k/([^/]+)$", "/x/{1}/z" },
+			"/k/x%2F..%2F..%2Fa", `[["a"]]`},
 		{func(s *rules.Settings) { s.Regexp, s.Rewrite = "^/k/x(.+)$", "/static/{1}" }, "/k/x..%2Fa", ""},
-		{func(s *rules.Settings) { s.Regexp, s.Redirect = "^/k/(.*)$", "/app/{1}" }, "/k/a%2fb%3B%26%2B%3A%40//|", "/app/a%2fb%3B%26%2B%3A%40//%7C"},
-		{func(s *rules.Settings) { s.Redirect = "/app{uri}" }, "/k/a%3B//%2F?b=%2f", "/app/k/a%3B//%2F?b=%2f"},
-		{func(s *rules.Settings) { s.Regexp, s.Rewrite = "^/k/(.*)$", "/y/{1}" }, "/k/https%3A%2F%2Fx", `[["y" "https:" "" "x"]]`},
-		{func(s *rules.Settings) { s.Regexp, s.Redirect = "^/k/(.*)$", "/app?at={1}" }, "/k/a%20b%26", "/app?at=a%20b%26"},
+		{func(s *rules.Settings) { s.Regexp, s.Redirect = "^/k/(.*)$", "/app/{1}" },
+			"/k/a%2fb%3B%26%2B%3A%40//|", "/app/a%2fb%3B%26%2B%3A%40//%7C"},
+		{func(s *rules.Settings) { s.Redirect = "/app{uri}" }, "/k/a%3B//%2F?b=%2f",
+			"/app/k/a%3B//%2F?b=%2f"},
+		{func(s *rules.Settings) { s.Regexp, s.Rewrite = "^/k/(.*)$", "/y/{1}" }, "/k/https%3A%2F%2Fx",
+			`[["y" "https:" "" "x"]]`},
+		{func(s *rules.Settings) { s.Regexp, s.Redirect = "^/k/(.*)$", "/app?at={1}" }, "/k/a%20b%26",
+			"/app?at=a%20b%26"},
 	} {
 		one := rule(c.change)
 		must.Do(t, s.use(one))
@@ -299,16 +330,20 @@ func FuzzSpelling(f *testing.F) {
 		{"/items/secret*", "/items/secret1%2F"}, {"/admin/*", "/admin/a%2Fb"}, {"/app/*", "/app%2Fa%2Fb"},
 		{"/x/*/z", "/x/a%2Fb/z"}, {"/y/**/b", "/y/a%2f%2e/b"}, {"*.sql", "/files/a.sql%2F"},
 		{"/app/a?c", "/app//a%2Fc"}, {"/a/c", "/a/b%2F../c"}, {"/**/.git", "/a/x%2F..%2F.git"},
-		{"/a", "/x%2Fb/../a%22"}, {"/app", "/app/b%2F..;"}, {"/y/", "/y%2F"}, {"/q/**", "/%71%2Fb/%2E%2E/q|"},
-		{"/keep/https://x", "/keep/https%3A%2F%2Fx"}, {"/keep/*/b", "/keep//b"}, {"/keep/*/*/y", "/keep//x/%2Fy"}, {"/a/b", "/a/%2Fb"},
-		{"/cut/off/*/*/y", "/cut/off//x//y"}, {"/cut/off/a/b", "/cut//off/a%2Fb"}, {"/cut/off/*/*", "/cut%2Foff/a//b"}, {"/y/*/b", "/y/a%2F%2Fb"},
+		{"/a", "/x%2Fb/../a%22"}, {"/app", "/app/b%2F..;"}, {"/y/", "/y%2F"},
+		{"/q/**", "/%71%2Fb/%2E%2E/q|"},
+		{"/keep/https://x", "/keep/https%3A%2F%2Fx"}, {"/keep/*/b", "/keep//b"},
+		{"/keep/*/*/y", "/keep//x/%2Fy"}, {"/a/b", "/a/%2Fb"},
+		{"/cut/off/*/*/y", "/cut/off//x//y"}, {"/cut/off/a/b", "/cut//off/a%2Fb"},
+		{"/cut/off/*/*", "/cut%2Foff/a//b"}, {"/y/*/b", "/y/a%2F%2Fb"},
 	} {
 		f.Add(seed.pattern, seed.raw, false)
 		f.Add(seed.pattern, seed.raw, true)
 	}
 	s := startSpelled(f)
 	f.Fuzz(func(t *testing.T, pattern, raw string, not bool) {
-		if len(pattern) > 40 || len(raw) > 60 || !strings.HasPrefix(raw, "/") || !utf8.ValidString(pattern) || strings.ContainsAny(raw, "?#") {
+		if len(pattern) > 40 || len(raw) > 60 || !strings.HasPrefix(raw, "/") ||
+			!utf8.ValidString(pattern) || strings.ContainsAny(raw, "?#") {
 			return
 		}
 		for i := range len(raw) {

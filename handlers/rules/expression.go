@@ -33,8 +33,8 @@ func parseExpression(text string) (*expression, error) {
 
 func (x *expression) match(b []byte) bool { return x.filter.pass(b) && x.re.Match(b) }
 
-// captures returns beginning and end of what the groups have matched; one that has taken no part has
-// matched nothing.
+// captures returns beginning and end of what the groups have matched; one that has taken no part
+// has matched nothing.
 func (x *expression) captures(text []byte) [][2]int {
 	all := make([][2]int, len(x.groups))
 	found := x.re.FindSubmatchIndex(text)
@@ -47,9 +47,9 @@ func (x *expression) captures(text []byte) [][2]int {
 }
 
 // filter is what every text that an expression matches has in common: its first octets are of some
-// sets, and it has one of a few beginnings, one of a few ends, or one of a few texts somewhere in it.
-// It lets all pass that the expression matches, and as little else as it can tell. An empty list
-// tells nothing.
+// sets, and it has one of a few beginnings, one of a few ends, or one of a few texts somewhere in
+// it. It lets all pass that the expression matches, and as little else as it can tell. An empty
+// list tells nothing.
 type filter struct {
 	head              []octets
 	begins, ends, has []word

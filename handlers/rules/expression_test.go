@@ -31,7 +31,8 @@ func TestFilter(t *testing.T) {
 		{`\x{fffd}`, "", "/\xff"},
 	} {
 		for _, text := range strings.Fields(c.refused) {
-			if passes, matches, err := rules.Filtered(c.expression, []byte(text)); passes || matches || err != nil {
+			if passes, matches, err := rules.Filtered(c.expression, []byte(text)); passes || matches ||
+				err != nil {
 				t.Errorf("%s lets %q pass (%v, %v)", c.expression, text, matches, err)
 			}
 		}
@@ -45,14 +46,17 @@ func TestFilter(t *testing.T) {
 
 func TestExpressionErrors(t *testing.T) {
 	for text, want := range map[string]string{
-		"":                         "an empty expression matches everything",
-		"(":                        "missing closing ): `(`",
-		"(?=a)":                    "invalid or unsupported Perl syntax: `(?=` (the syntax is RE2's, without look-around)",
-		`(a)\1`:                    "invalid escape sequence: `\\1` (the syntax is RE2's, without back-references)",
+		"":  "an empty expression matches everything",
+		"(": "missing closing ): `(`",
+		"(?=a)": "invalid or unsupported Perl syntax: `(?=` (the syntax is RE2's, " +
+			"without look-around)",
+		`(a)\1`: "invalid escape sequence: `\\1` (the syntax is RE2's, without " +
+			"back-references)",
 		"(?<path>a)":               "a group cannot be called path: {path} is a part of the request",
 		"a{1001}":                  "invalid repeat count: `{1001}`",
 		strings.Repeat("a", 16385): "an expression has at most 16384 bytes, not 16385",
-		strings.Repeat("(", 5000) + strings.Repeat(")", 5000): "expression nests too deeply: `" + strings.Repeat("(", 60) + "...`",
+		strings.Repeat("(", 5000) + strings.Repeat(")", 5000): "expression nests too deeply: `" +
+			strings.Repeat("(", 60) + "...`",
 	} {
 		if _, _, err := rules.Filtered(text, nil); err == nil || err.Error() != want {
 			t.Errorf("%.20q: got  %v\nwant %s", text, err, want)

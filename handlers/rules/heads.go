@@ -12,8 +12,8 @@ func (s *octets) add(c rune) { s[c>>6] |= 1 << (c & 63) }
 
 func (s *octets) has(c byte) bool { return c < 0x80 && s[c>>6]>>(c&63)&1 != 0 }
 
-// headOf returns the sets of which the first octets of each text are that a sequence matches, as far
-// as these are known. So it tells "/en/" from most other beginnings, where an expression has
+// headOf returns the sets of which the first octets of each text are that a sequence matches, as
+// far as these are known. So it tells "/en/" from most other beginnings, where an expression has
 // "^/[a-z][a-z]/": all words of that would be too many.
 func headOf(parts []*syntax.Regexp) (head []octets) {
 	if len(parts) == 0 || parts[0].Op != syntax.OpBeginText {

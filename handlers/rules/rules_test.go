@@ -47,7 +47,8 @@ func compile(t testing.TB, prefix string, env handlers.Env, all ...rules.Rule) h
 }
 
 // start serves a site with rules of its own, and routes with theirs.
-func start(t testing.TB, env handlers.Env, site []rules.Rule, routes map[string][]rules.Rule) *server.Server {
+func start(t testing.TB, env handlers.Env, site []rules.Rule,
+	routes map[string][]rules.Rule) *server.Server {
 	t.Helper()
 	s := handlers.Site{}
 	if len(site) > 0 {
@@ -77,7 +78,8 @@ func TestConditions(t *testing.T) {
 		must.Do(t, os.MkdirAll(filepath.Dir(filepath.Join(dir, name)), 0o700))
 		must.Write(t, filepath.Join(dir, name), text)
 	}
-	for link, to := range map[string]string{"out": "/etc/passwd", "in": "sub/b.txt", "up": "../..", "circle": "circle"} {
+	for link, to := range map[string]string{"out": "/etc/passwd", "in": "sub/b.txt", "up": "../..",
+		"circle": "circle"} {
 		must.Do(t, os.Symlink(to, filepath.Join(dir, link)))
 	}
 	type lines []string
@@ -88,42 +90,57 @@ func TestConditions(t *testing.T) {
 		no     lines
 	}{
 		{"path", func(s *rules.Settings) { s.Path = []string{"*.sql", "/data/**"} },
-			lines{"GET /a.sql", "GET /%61.s%71l", "GET /x/../a.sql", "GET //a.sql", "GET /data/x", "GET /%64ata/", "GET /x%2f..%2fdata%2Fx"},
+			lines{"GET /a.sql", "GET /%61.s%71l", "GET /x/../a.sql", "GET //a.sql", "GET /data/x",
+				"GET /%64ata/", "GET /x%2f..%2fdata%2Fx"},
 			lines{"GET /a.SQL", "GET /datax", "GET /?/data/x", "GET /x?a.sql"}},
 		{"regexp", func(s *rules.Settings) { s.Regexp = `^/[0-9]+\.html$` },
-			lines{"GET /12.html", "GET /1%32.html", "GET /%2e/1.html"}, lines{"GET /a.html", "GET /x/1.html", "GET /1.html/"}},
+			lines{"GET /12.html", "GET /1%32.html", "GET /%2e/1.html"},
+			lines{"GET /a.html", "GET /x/1.html", "GET /1.html/"}},
 		{"method", func(s *rules.Settings) { s.Method = []string{"POST", "PUT"} },
 			lines{"POST /", "PUT /", "post /", "Post /"}, lines{"GET /", "HEAD /", "posts /"}},
 		{"not a method", func(s *rules.Settings) { s.Not.Method = []string{"GET", "HEAD"} },
 			lines{"POST /", "get /", "Head /"}, lines{"GET /", "HEAD /"}},
 		{"host", func(s *rules.Settings) { s.Host = []string{"a.test", "*.b.test", "::1"} },
-			lines{"GET http://a.test/", "GET http://A.TEST.:80/", "GET http://x.b.test/", "GET http://[::1]:1/"},
+			lines{"GET http://a.test/", "GET http://A.TEST.:80/", "GET http://x.b.test/",
+				"GET http://[::1]:1/"},
 			lines{"GET /", "GET http://b.test/", "GET http://xa.test/"}},
 		{"scheme", func(s *rules.Settings) { s.Scheme = "http" }, lines{"GET /"}, nil},
 		{"other scheme", func(s *rules.Settings) { s.Scheme = "https" }, nil, lines{"GET /"}},
-		{"client", func(s *rules.Settings) { s.Client = []string{"10.0.0.0/8", "127.0.0.0/8"} }, lines{"GET /"}, nil},
-		{"other client", func(s *rules.Settings) { s.Client = []string{"10.0.0.0/8", "::1"} }, nil, lines{"GET /"}},
-		{"client of a UNIX socket", func(s *rules.Settings) { s.Client = []string{"unix:"} }, nil, lines{"GET /"}},
+		{"client", func(s *rules.Settings) { s.Client = []string{"10.0.0.0/8", "127.0.0.0/8"} },
+			lines{"GET /"}, nil},
+		{"other client", func(s *rules.Settings) { s.Client = []string{"10.0.0.0/8", "::1"} }, nil,
+			lines{"GET /"}},
+		{"client of a UNIX socket", func(s *rules.Settings) { s.Client = []string{"unix:"} }, nil,
+			lines{"GET /"}},
 		{"header", func(s *rules.Settings) { s.Header = map[string][]string{"X-a": {"b*", "~^[0-9]+$"}} },
 			lines{"GET /|X-A: b", "GET /|X-A: c|x-a: bc", "GET /|X-A: 12"},
 			lines{"GET /", "GET /|X-A: cb", "GET /|X-B: b", "GET /|X-A: 12a"}},
-		{"two headers", func(s *rules.Settings) { s.Header = map[string][]string{"A": {"*"}, "B": {"?"}} },
+		{"two headers", func(s *rules.Settings) {
+			s.Header = map[string][]string{"A": {"*"}, "B": {"?"}}
+		},
 			lines{"GET /|A:|B: 1"}, lines{"GET /|A: 1", "GET /|B: 1", "GET /|A: 1|B: 12"}},
 		{"cookie", func(s *rules.Settings) { s.Cookie = map[string][]string{"s": {"x*"}} },
-			lines{"GET /|Cookie: s=x", "GET /|Cookie: a=b; s=xy; c", `GET /|Cookie: s="x"`, "GET /|Cookie: a=b|Cookie: s=x", "GET /|Cookie: s=y; s=x"},
-			lines{"GET /", "GET /|Cookie: s", "GET /|Cookie: ss=x", "GET /|Cookie: S=x", "GET /|Cookie: s=y"}},
+			lines{"GET /|Cookie: s=x", "GET /|Cookie: a=b; s=xy; c", `GET /|Cookie: s="x"`,
+				"GET /|Cookie: a=b|Cookie: s=x", "GET /|Cookie: s=y; s=x"},
+			lines{"GET /", "GET /|Cookie: s", "GET /|Cookie: ss=x", "GET /|Cookie: S=x",
+				"GET /|Cookie: s=y"}},
 		{"query", func(s *rules.Settings) { s.Query = map[string][]string{"a b": {"x/*", ""}} },
-			lines{"GET /?a+b=x/1", "GET /?a+b=x/%zz%", "GET /?a%20b=%78/%2", "GET /?c&a%20b=x%2F", "GET /?a+b", "GET /?a+b=y&a+b=",
+			lines{"GET /?a+b=x/1", "GET /?a+b=x/%zz%", "GET /?a%20b=%78/%2", "GET /?c&a%20b=x%2F",
+				"GET /?a+b", "GET /?a+b=y&a+b=",
 				"GET /?+a+b=x/", "GET /?%20+a+b=x/", "GET /?a+b%00=x/", "GET /?%20a%20b%00z=x/"},
-			lines{"GET /", "GET /?a", "GET /?a+b=y", "GET /?a+b=%zz", "GET /?ab=x/", "GET /?%00a+b=x/", "GET /?a+b+=x/"}},
+			lines{"GET /", "GET /?a", "GET /?a+b=y", "GET /?a+b=%zz", "GET /?ab=x/", "GET /?%00a+b=x/",
+				"GET /?a+b+=x/"}},
 		{"exists", func(s *rules.Settings) { s.Exists, s.Root = []string{"file"}, dir },
 			lines{"GET /a.txt", "GET /sub/b.txt", "GET /in", "GET /%61.txt"},
-			lines{"GET /", "GET /sub", "GET /a.txt/", "GET /none", "GET /.hidden", "GET /out", "GET /up", "GET /circle", "GET /a.txt/x",
+			lines{"GET /", "GET /sub", "GET /a.txt/", "GET /none", "GET /.hidden", "GET /out", "GET /up",
+				"GET /circle", "GET /a.txt/x",
 				"GET /" + strings.Repeat("x", 300)}},
 		{"is a folder", func(s *rules.Settings) { s.Exists, s.Root = []string{"folder"}, dir },
-			lines{"GET /", "GET /sub", "GET /sub/"}, lines{"GET /a.txt", "GET /none", "GET /up/", "GET /out"}},
+			lines{"GET /", "GET /sub", "GET /sub/"},
+			lines{"GET /a.txt", "GET /none", "GET /up/", "GET /out"}},
 		{"is missing", func(s *rules.Settings) { s.Exists, s.Root = []string{"no"}, dir },
-			lines{"GET /none", "GET /sub/none", "GET /.hidden", "GET /out", "GET /up", "GET /up/x", "GET /circle", "GET /a.txt/x"},
+			lines{"GET /none", "GET /sub/none", "GET /.hidden", "GET /out", "GET /up", "GET /up/x",
+				"GET /circle", "GET /a.txt/x"},
 			lines{"GET /", "GET /a.txt", "GET /sub/", "GET /in"}},
 		{"file or folder", func(s *rules.Settings) { s.Exists, s.Root = []string{"file", "folder"}, dir },
 			lines{"GET /", "GET /a.txt"}, lines{"GET /none"}},
@@ -201,7 +218,9 @@ func TestActions(t *testing.T) {
 			rule(func(s *rules.Settings) { s.Path, s.Rewrite = []string{"/again"}, "/" }),
 		},
 		"/loop": {rule(func(s *rules.Settings) { s.Regexp, s.Rewrite = "^/loop/(.*)$", "/loop/x{1}" })},
-		"/app":  {rule(func(s *rules.Settings) { s.Path, s.Rewrite = []string{"/app/a/**"}, "/app/b{path}" })},
+		"/app": {rule(func(s *rules.Settings) {
+			s.Path, s.Rewrite = []string{"/app/a/**"}, "/app/b{path}"
+		})},
 		"/same": {rule(func(s *rules.Settings) { s.Rewrite = "/same/index.php" })},
 	})
 	s.Panics.Expect()
@@ -251,7 +270,8 @@ func TestActions(t *testing.T) {
 		line string
 		want map[string]string
 	}{
-		{"GET /", map[string]string{"X-One": "site", "X-Two": "b,a", "X-From": "site", "Link": "a", "X-Seen": "root", "Expires": "0", "Cache-Control": ""}},
+		{"GET /", map[string]string{"X-One": "site", "X-Two": "b,a", "X-From": "site", "Link": "a",
+			"X-Seen": "root", "Expires": "0", "Cache-Control": ""}},
 		{"GET /bare", map[string]string{"X-One": "site", "X-From": "site"}},
 		{"GET /a.css", map[string]string{"Cache-Control": "max-age=60", "Expires": ""}},
 		{"GET /teapot", map[string]string{"X-One": "site", "X-Two": "b,a"}},
@@ -377,18 +397,35 @@ func TestErrors(t *testing.T) {
 		`rule 2: query.a: expected a pattern, such as "*"`:                                                                  func(s *rules.Settings) { s.Query = map[string][]string{"a": {}} },
 		"rule 2: root: missing: the folder in which `exists` looks":                                                         func(s *rules.Settings) { s.Exists = []string{"no"} },
 		"rule 2: root: is for `exists`, which this rule does not have":                                                      func(s *rules.Settings) { s.Root = dir },
-		"rule 2: root: open " + dir + "/none: no such file or directory":                                                    func(s *rules.Settings) { s.Exists, s.Root = []string{"no"}, dir+"/none" },
-		"rule 2: set_headers.Content-Length: is set by the server itself":                                                   func(s *rules.Settings) { s.SetHeaders = map[string][]string{"Content-Length": {"1"}} },
-		"rule 2: add_headers.A: control characters cannot be part of a header field":                                        func(s *rules.Settings) { s.AddHeaders = map[string][]string{"A": {"\n"}} },
+		"rule 2: root: open " + dir +
+			"/none: no such file or directory": func(s *rules.Settings) {
+			s.Exists, s.Root = []string{"no"}, dir+"/none"
+		},
+		"rule 2: set_headers.Content-Length: is set by the server itself": func(
+			s *rules.Settings) {
+			s.SetHeaders = map[string][]string{"Content-Length": {"1"}}
+		},
+		"rule 2: add_headers.A: control characters cannot be part of a header field": func(
+			s *rules.Settings) {
+			s.AddHeaders = map[string][]string{"A": {"\n"}}
+		},
 		"rule 2: add_headers.A: \"{path}\": unknown placeholder {path} (known: {uri}, {query}, {host}, {port}, {scheme}, {method}, {address}, {id}, {user}, {cert_subject}, {cert_issuer}, {cert_serial}, {cert_fingerprint})": func(s *rules.Settings) { s.AddHeaders = map[string][]string{"A": {"{path}"}} },
-		"rule 2: remove_headers: a b: not a valid name of a header field":            func(s *rules.Settings) { s.RemoveHeaders = []string{"a b"} },
-		"rule 2: cache_control: control characters cannot be part of a header field": func(s *rules.Settings) { s.CacheControl = "\n" },
+		"rule 2: remove_headers: a b: not a valid name of a header field": func(
+			s *rules.Settings) {
+			s.RemoveHeaders = []string{"a b"}
+		},
+		"rule 2: cache_control: control characters cannot be part of a header field": func(
+			s *rules.Settings) {
+			s.CacheControl = "\n"
+		},
 		`rule 2: client: expected a network or an address, such as "10.0.0.0/8", "2001:db8::/32" or ` +
 			`"192.0.2.7", or "unix:", found "x"`: func(s *rules.Settings) { s.Client = []string{"x"} },
-		`rule 2: client: "10.1.0.0/8" is no network: that one begins at 10.0.0.0/8`: func(s *rules.Settings) {
+		`rule 2: client: "10.1.0.0/8" is no network: that one begins at 10.0.0.0/8`: func(
+			s *rules.Settings) {
 			s.Client = []string{"10.1.0.0/8"}
 		},
-		`rule 2: path: "/a?b=c": a path has no query in it; write query = { name = "value" }`: func(s *rules.Settings) {
+		`rule 2: path: "/a?b=c": a path has no query in it; write query = { name = "value" }`: func(
+			s *rules.Settings) {
 			s.Path = []string{"/a?b=c"}
 		},
 		`rule 2: path: "/[ab]": a pattern knows *, ** and ?; write several patterns for more, ` +
@@ -409,10 +446,14 @@ func TestErrors(t *testing.T) {
 
 func TestExplain(t *testing.T) {
 	set, err := rules.Compile([]rules.Rule{
-		{Name: "a", Settings: rules.Settings{Conditions: rules.Conditions{Path: []string{"*.sql", "/data/**"}}, Deny: 404}},
-		{Name: "b", Settings: rules.Settings{Conditions: rules.Conditions{Header: map[string][]string{"X": {"1"}}}, Deny: 404}},
-		{Name: "c", Settings: rules.Settings{Not: rules.Conditions{Method: []string{"POST"}}, CacheControl: "no-store"}},
-		{Name: "d", Settings: rules.Settings{Conditions: rules.Conditions{Regexp: "^/page/(?<n>.+)$"}, Rewrite: "/doku.php?id={n}"}},
+		{Name: "a", Settings: rules.Settings{
+			Conditions: rules.Conditions{Path: []string{"*.sql", "/data/**"}}, Deny: 404}},
+		{Name: "b", Settings: rules.Settings{
+			Conditions: rules.Conditions{Header: map[string][]string{"X": {"1"}}}, Deny: 404}},
+		{Name: "c", Settings: rules.Settings{Not: rules.Conditions{Method: []string{"POST"}},
+			CacheControl: "no-store"}},
+		{Name: "d", Settings: rules.Settings{Conditions: rules.Conditions{Regexp: "^/page/(?<n>.+)$"},
+			Rewrite: "/doku.php?id={n}"}},
 		{Name: "e", Settings: rules.Settings{Redirect: "https://{host}{uri}"}},
 	}, "", handlers.Env{})
 	if err != nil {
@@ -426,7 +467,8 @@ func TestExplain(t *testing.T) {
 	}{
 		{rules.Sample{Path: "/data/x", Host: "h"}, rules.Ended, "/data/x",
 			`a: denies with 404 (path wants "*.sql" or "/data/**", it is "/data/x")`},
-		{rules.Sample{Path: "/page/x", Host: "h", Header: http.Header{"X": {"2"}}}, rules.Changed, "/doku.php",
+		{rules.Sample{Path: "/page/x", Host: "h", Header: http.Header{"X": {"2"}}}, rules.Changed,
+			"/doku.php",
 			`a: not for this request: path wants "*.sql" or "/data/**", it is "/page/x"
 b: not for this request: header.X wants "1", it is "2"
 c: changes the header (not.method wants anything but POST, it is GET)

@@ -55,12 +55,14 @@ func (c *values) match(b []byte) bool {
 	return false
 }
 
-// hold is true of any name that PHP takes for the one of the condition, and its negation (see negated)
-// of all but the very name. To others than PHP, "a.b" is another parameter than "a_b"; but whatever
-// answers must not get what a rule denies.
-func (c *values) hold(q Asked, _ []byte) (bool, error) { return c.each(q, c.name, true, c.test), nil }
-func (c *values) key() string                          { return c.kind + "." + c.name }
-func (c *values) wants() string                        { return quoted(c.text) }
+// hold is true of any name that PHP takes for the one of the condition, and its negation (see
+// negated) of all but the very name. To others than PHP, "a.b" is another parameter than "a_b"; but
+// whatever answers must not get what a rule denies.
+func (c *values) hold(q Asked, _ []byte) (bool, error) {
+	return c.each(q, c.name, true, c.test), nil
+}
+func (c *values) key() string   { return c.kind + "." + c.name }
+func (c *values) wants() string { return quoted(c.text) }
 
 func (c *values) found(q Asked, _ []byte) string {
 	var all []string
@@ -142,9 +144,9 @@ func eachParameter(q Asked, name string, php bool, f func([]byte) bool) bool {
 	return false
 }
 
-// phpName reports whether PHP takes the name of a parameter or cookie, decoded, for name, and returns
-// what stands between the first brackets. PHP makes "_" of dots, spaces and a bracket that is not
-// closed, and an array of "a[b]=1": its key b may choose what to do as well as a value.
+// phpName reports whether PHP takes the name of a parameter or cookie, decoded, for name, and
+// returns what stands between the first brackets. PHP makes "_" of dots, spaces and a bracket that
+// is not closed, and an array of "a[b]=1": its key b may choose what to do as well as a value.
 func phpName(key []byte, name string) (index []byte, same bool) {
 	if i := bytes.IndexByte(key, '['); i > 0 {
 		if n := bytes.IndexByte(key[i:], ']'); n > 0 {

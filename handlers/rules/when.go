@@ -12,8 +12,8 @@ type When struct {
 // Match is a When made ready. It does not change.
 type Match struct{ rule rule }
 
-// Compile makes a Match. An error is a *handlers.KeyError. `exists` is not for it: a disk would have
-// to be asked.
+// Compile makes a Match. An error is a *handlers.KeyError. `exists` is not for it: a disk would
+// have to be asked.
 func (w When) Compile() (*Match, error) {
 	var c compiler
 	if len(w.Exists)+len(w.Not.Exists) > 0 {

@@ -37,25 +37,27 @@ var Defaults = tags.Defaults[Settings]()
 // Descriptors implements handlers.DescriptorHolder, for checks.
 func (s Settings) Descriptors() int { return reverseproxy.CheckDescriptors(&s.Settings, s.Address) }
 
-// Register puts the module into r. All routes that are ever built from r share one pool of upstreams:
-// connections to one address are counted together.
+// Register puts the module into r. All routes that are ever built from r share one pool of
+// upstreams: connections to one address are counted together.
 func Register(r *handlers.Registry) {
 	p := new(upstream.Pool)
-	handlers.RegisterModule(r, "scgi", Defaults, func(s Settings, env handlers.Env) (conn.Handler, error) {
-		if _, ok := s.Params["SCGI"]; ok {
-			return nil, handlers.BadKey("params", "SCGI is always 1")
-		}
-		accel, err := servefiles.OpenAccel(s.AccelRoot, s.AccelRedirect, env)
-		if err != nil {
-			return nil, err
-		}
-		missing := errors.New(`missing: where the application listens, such as "127.0.0.1:4000"`)
-		return gateway.Plain("scgi", framing, s.Gateway, upstream.Settings{Addresses: s.Address},
-			missing, accel, env, p)
-	})
+	handlers.RegisterModule(r, "scgi", Defaults,
+		func(s Settings, env handlers.Env) (conn.Handler, error) {
+			if _, ok := s.Params["SCGI"]; ok {
+				return nil, handlers.BadKey("params", "SCGI is always 1")
+			}
+			accel, err := servefiles.OpenAccel(s.AccelRoot, s.AccelRedirect, env)
+			if err != nil {
+				return nil, err
+			}
+			missing := errors.New(`missing: where the application listens, such as "127.0.0.1:4000"`)
+			return gateway.Plain("scgi", framing, s.Gateway, upstream.Settings{Addresses: s.Address},
+				missing, accel, env, p)
+		})
 }
 
-// framing is a netstring: the length of the variables in decimal, a colon, the variables, and a comma.
+// framing is a netstring: the length of the variables in decimal, a colon, the variables, and a
+// comma.
 var framing = gateway.Framing{Format: cgi.SCGI, Room: room, Seal: seal}
 
 // room is for a length and the colon.

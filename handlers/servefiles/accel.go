@@ -53,8 +53,8 @@ func (a *Accel) Takes(redirect, sendfile string) bool {
 }
 
 // Send answers with the file that the application names in the value of X-Accel-Redirect, or of
-// X-Sendfile if redirect is "", or lets the route answer that X-Accel-Redirect leads to. The status is
-// that of Sender.Send; an error says why neither could be.
+// X-Sendfile if redirect is "", or lets the route answer that X-Accel-Redirect leads to. The status
+// is that of Sender.Send; an error says why neither could be.
 func (a *Accel) Send(
 	req *conn.Request, resp *conn.Response, redirect, sendfile string, status int,
 ) (_ int, err error) {

@@ -102,8 +102,8 @@ func setType(resp *conn.Response, facts *facts) {
 // For longer ones sendfile costs less than the copy.
 const smallBody = 16 << 10
 
-// describe sets the fields that a 200, a 206 and a 304 have in common (RFC 9110 section 15.4.5). What
-// says already how the answer may be kept stays.
+// describe sets the fields that a 200, a 206 and a 304 have in common (RFC 9110 section 15.4.5).
+// What says already how the answer may be kept stays.
 func (m *module) describe(resp *conn.Response, facts *facts) {
 	h := resp.Header()
 	h.Set("ETag", facts.etag)

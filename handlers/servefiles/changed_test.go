@@ -58,7 +58,8 @@ func TestChangedWhileSent(t *testing.T) {
 				must.Do(t, c.change(path))
 				n, err := io.Copy(io.Discard, answer.Body)
 				answer.Body.Close()
-				if cut := errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, unix.ECONNRESET); cut != c.cut || !cut && err != nil ||
+				if cut := errors.Is(err, io.ErrUnexpectedEOF) ||
+					errors.Is(err, unix.ECONNRESET); cut != c.cut || !cut && err != nil ||
 					!cut && n != answer.ContentLength {
 					t.Errorf("%s, %q: %d of %d bytes, %v", what, field, n, answer.ContentLength, err)
 				}
@@ -92,9 +93,10 @@ func TestChangedWhileCompressed(t *testing.T) {
 			root := t.TempDir()
 			path := filepath.Join(root, "long.txt")
 			must.Do(t, os.WriteFile(path, []byte(text), 0o644))
-			h, err := build(t, handlers.Env{Server: around.In(around.Context{Compression: policy})}, func(s *servefiles.Settings) {
-				s.Path, s.OpenFiles = root, 2
-			})
+			h, err := build(t, handlers.Env{Server: around.In(around.Context{Compression: policy})},
+				func(s *servefiles.Settings) {
+					s.Path, s.OpenFiles = root, 2
+				})
 			must.Do(t, err)
 			s := module.Start(t, modes.Direct, "/", compression.Middleware(policy)(h))
 			client := s.Dial()

@@ -15,8 +15,8 @@ import (
 	"github.com/lwango/lwango/internal/wire/http2"
 )
 
-// TestHTTP2FilesCount: a file that a client of HTTP/2 does not take counts among what its requests hold,
-// until the stream ends. No other test takes anything meanwhile.
+// TestHTTP2FilesCount: a file that a client of HTTP/2 does not take counts among what its requests
+// hold, until the stream ends. No other test takes anything meanwhile.
 func TestHTTP2FilesCount(t *testing.T) {
 	const many, included = 50, 2
 	root := t.TempDir()
@@ -25,7 +25,8 @@ func TestHTTP2FilesCount(t *testing.T) {
 	c := must.Get(net.Dial("tcp", s.Addr))(t)
 	defer c.Close()
 	var block []byte
-	for _, f := range [][2]string{{":method", "GET"}, {":scheme", "http"}, {":path", "/a.bin"}, {":authority", "a"}} {
+	for _, f := range [][2]string{{":method", "GET"}, {":scheme", "http"}, {":path", "/a.bin"},
+		{":authority", "a"}} {
 		block = http2.AppendField(block, f[0], f[1])
 	}
 	out := http2.AppendHeader([]byte(http2.Preface), http2.SettingsFrame, 0, 0, 6)

@@ -12,7 +12,8 @@ import (
 	"github.com/lwango/lwango/loop"
 )
 
-// SetCachedFor sets for how long a file is kept at hand. No server runs meanwhile, until the test's end.
+// SetCachedFor sets for how long a file is kept at hand. No server runs meanwhile, until the test's
+// end.
 func SetCachedFor(t testing.TB, d time.Duration) {
 	old := cachedFor
 	cachedFor = d

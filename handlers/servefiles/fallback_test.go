@@ -41,8 +41,8 @@ func TestIndexAndFallback(t *testing.T) {
 	}
 }
 
-// TestFallbackIsForPages: what asks for a script, an image or an API does not get the page, and the page
-// is not kept as long as the files.
+// TestFallbackIsForPages: what asks for a script, an image or an API does not get the page, and the
+// page is not kept as long as the files.
 func TestFallbackIsForPages(t *testing.T) {
 	s := start(t, modes.Direct, tree(t), "/", func(s *servefiles.Settings) {
 		s.Fallback, s.CacheControl = "index.html", "max-age=31536000, immutable"
@@ -50,8 +50,10 @@ func TestFallbackIsForPages(t *testing.T) {
 	for accept, status := range map[string]int{
 		"text/html,application/xhtml+xml,application/xml;q=0.9,image/avif,*/*;q=0.8": 200, // of a page
 		"application/json, TEXT/HTML;q=0.1":                                          200,
-		"":                                                                           404, // curl without -H
-		"*/*":                                                                        404, // of a script, a fetch, a font
+		// curl without -H
+		"": 404,
+		// of a script, a fetch, a font
+		"*/*": 404,
 		"image/avif,image/webp,image/*,*/*;q=0.8": 404,
 		"text/css,*/*;q=0.1":                      404,
 		"application/json, text/plain, */*":       404,
@@ -64,11 +66,13 @@ func TestFallbackIsForPages(t *testing.T) {
 		}
 		a := s.Request("GET /assets/app.4f2.js", fields, "")
 		cached := map[int]string{200: "no-cache"}[status]
-		if a.StatusCode != status || a.Header.Get("Cache-Control") != cached || a.Header.Get("Vary") != "Accept" {
+		if a.StatusCode != status || a.Header.Get("Cache-Control") != cached ||
+			a.Header.Get("Vary") != "Accept" {
 			t.Errorf("%q: %d, %v", accept, a.StatusCode, a.Header)
 		}
 	}
-	if a := s.Request("GET /index.html", nil, ""); a.Header.Get("Cache-Control") != "max-age=31536000, immutable" {
+	if a := s.Request("GET /index.html", nil,
+		""); a.Header.Get("Cache-Control") != "max-age=31536000, immutable" {
 		t.Errorf("by its own name: %v", a.Header)
 	}
 }

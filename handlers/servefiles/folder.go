@@ -20,8 +20,8 @@ func RedirectToFolder(req *conn.Request, resp *conn.Response) int {
 
 // folderLocation returns the Location for a folder whose path has no slash at its end. path is the
 // whole path as the client has sent it, in the form of conn.RequestLayer.SentPathView, not the part
-// below the route: in that form it has one slash in front, and no backslash, which browsers take for a
-// slash. So the Location is never "//host" or "/\host", which lead to another server.
+// below the route: in that form it has one slash in front, and no backslash, which browsers take
+// for a slash. So the Location is never "//host" or "/\host", which lead to another server.
 func folderLocation(path []byte, query string) string {
 	location := string(http1.AppendMerged(nil, path)) + "/"
 	if query != "" {

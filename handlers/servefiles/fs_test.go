@@ -52,13 +52,15 @@ func sources(t testing.TB) map[string]fs.FS {
 	return map[string]fs.FS{"embed": inFolder, "memory": files, "zip": zipped}
 }
 
-func startFS(t testing.TB, m modes.Mode, fsys fs.FS, change func(*servefiles.Settings)) *server.Server {
+func startFS(t testing.TB, m modes.Mode, fsys fs.FS,
+	change func(*servefiles.Settings)) *server.Server {
 	t.Helper()
 	s := servefiles.Defaults
 	if change != nil {
 		change(&s)
 	}
-	h, err := servefiles.FS(fsys, s, handlers.Env{Server: around.In(around.Context{Scripts: []string{".php"}})})
+	h, err := servefiles.FS(fsys, s,
+		handlers.Env{Server: around.In(around.Context{Scripts: []string{".php"}})})
 	must.Do(t, err)
 	return module.Start(t, m, "/f", h)
 }
@@ -149,7 +151,8 @@ func (s short) Read(p []byte) (int, error) { return 0, errors.New("unreadable") 
 
 func TestFSFaults(t *testing.T) {
 	s := startFS(t, modes.Direct, faulty{}, nil)
-	for name, status := range map[string]int{"denied": 403, "broken": 500, "panic": 500, "short": 500} {
+	for name, status := range map[string]int{"denied": 403, "broken": 500, "panic": 500,
+		"short": 500} {
 		if got := s.Request("GET /f/"+name, nil, ""); got.StatusCode != status {
 			t.Errorf("%s: %d", name, got.StatusCode)
 		}
@@ -158,7 +161,8 @@ func TestFSFaults(t *testing.T) {
 		!servefiles.IsEmbedded(inFolder) || servefiles.IsEmbedded(fstest.MapFS{}) {
 		t.Error("an embed.FS is not known")
 	}
-	if _, err := servefiles.FS(embedded, servefiles.Settings{Fallback: "../x"}, handlers.Env{}); err == nil {
+	if _, err := servefiles.FS(embedded, servefiles.Settings{Fallback: "../x"},
+		handlers.Env{}); err == nil {
 		t.Error("settings are not checked")
 	}
 }

@@ -119,7 +119,8 @@ func TestKilledAtASibling(t *testing.T) {
 		files[name] = &fstest.MapFile{Data: []byte(strings.Repeat("text ", 1000)), ModTime: modified}
 	}
 	fsys := newSlowFS(".gz", files)
-	h, err := servefiles.FS(fsys, servefiles.Defaults, handlers.Env{Server: around.In(around.Context{Compression: p})})
+	h, err := servefiles.FS(fsys, servefiles.Defaults,
+		handlers.Env{Server: around.In(around.Context{Compression: p})})
 	must.Do(t, err)
 	s := module.Start(t, modes.Direct, "/", h)
 	s.Dial().Send("GET /a.css HTTP/1.1\r\nHost: a\r\nAccept-Encoding: gzip\r\n\r\n")
@@ -146,8 +147,8 @@ func TestKilledBeforeCached(t *testing.T) {
 	t.Skip("the disk is always faster than the look whether it has to be waited for")
 }
 
-// killedBeforeCached reports whether the file had to be waited for: a look whether it is in the page
-// cache may let the kernel read it.
+// killedBeforeCached reports whether the file had to be waited for: a look whether it is in the
+// page cache may let the kernel read it.
 func killedBeforeCached(t *testing.T, root, path string) bool {
 	files, err := servefiles.NewSender(servefiles.Settings{Path: root, OpenFiles: 8}, handlers.Env{})
 	must.Do(t, err)

@@ -112,7 +112,8 @@ func (m *module) list(req *conn.Request, resp *conn.Response, path []byte) int {
 		h.Set("Content-Type", "application/json")
 	}
 	// Names are escaped; this is for a browser that sees in them what nobody has thought of.
-	h.Set("Content-Security-Policy", "default-src 'none'; style-src 'unsafe-inline'; form-action 'self'")
+	h.Set("Content-Security-Policy",
+		"default-src 'none'; style-src 'unsafe-inline'; form-action 'self'")
 	resp.SetBodyReader(body, -1)
 	return http.StatusOK
 }
@@ -206,8 +207,8 @@ func (l *listing) add(m *module, fd int, d os.DirEntry) {
 	l.take(m, e)
 }
 
-// take takes an entry into the listing, unless its name is one that is not served, or that no request
-// can have (see http1.CleanPath).
+// take takes an entry into the listing, unless its name is one that is not served, or that no
+// request can have (see http1.CleanPath).
 func (l *listing) take(m *module, e entry) {
 	if e.name[0] == '.' && names.Hidden("/"+l.name+e.name) || controls(e.name) ||
 		len(m.scripts) > 0 && m.source([]byte(e.name)) {

@@ -61,9 +61,10 @@ func TestListing(t *testing.T) {
 		must.Do(t, os.WriteFile(filepath.Join(root, "noindex/README.md"), []byte("<script>\n"), 0o644))
 		must.Do(t, unix.Mkfifo(filepath.Join(root, "noindex/fifo"), 0o644))
 		must.Do(t, os.Symlink("../../outside.txt", filepath.Join(root, "noindex/out")))
-		h, err := build(t, handlers.Env{Server: around.In(around.Context{Scripts: []string{".php"}})}, func(s *servefiles.Settings) {
-			s.Path, s.Listing, s.CacheControl = root, true, "immutable"
-		})
+		h, err := build(t, handlers.Env{Server: around.In(around.Context{Scripts: []string{".php"}})},
+			func(s *servefiles.Settings) {
+				s.Path, s.Listing, s.CacheControl = root, true, "immutable"
+			})
 		must.Do(t, err)
 		s := module.Start(t, m, "/files", h)
 
@@ -149,7 +150,8 @@ func TestListingCopied(t *testing.T) {
 	must.Write(t, filepath.Join(root, "a/b/file.txt"), "text")
 	s := start(t, modes.Direct, root, "/", listing)
 	to := t.TempDir()
-	cmd := exec.Command(path, "-q", "-r", "-l", "9", "-nH", "--no-config", "-e", "robots=off", "-P", to, "http://"+s.Addr+"/")
+	cmd := exec.Command(path, "-q", "-r", "-l", "9", "-nH", "--no-config", "-e", "robots=off", "-P",
+		to, "http://"+s.Addr+"/")
 	cmd.Env = []string{"HOME=" + to}
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
@@ -161,7 +163,8 @@ func TestListingCopied(t *testing.T) {
 		}
 		return err
 	}))
-	if want := []string{"a/b/file.txt", "a/b/index.html", "a/index.html", "index.html"}; !slices.Equal(got, want) {
+	if want := []string{"a/b/file.txt", "a/b/index.html", "a/index.html",
+		"index.html"}; !slices.Equal(got, want) {
 		t.Errorf("got %q\nwant %q", got, want)
 	}
 }

@@ -24,8 +24,9 @@ var (
 // listings are what a route has read of its folders. Any goroutine may call the methods.
 //
 // A request reads its folder only if no listing is kept for it, and one folder is read at a time,
-// because workers that compute hold up the loops. The networks of the clients take turns. Once read,
-// a listing does not change; a client that takes it slowly holds its bytes, and nobody's turn.
+// because workers that compute hold up the loops. The networks of the clients take turns. Once
+// read, a listing does not change; a client that takes it slowly holds its bytes, and nobody's
+// turn.
 type listings struct {
 	reading *fair.Slots
 

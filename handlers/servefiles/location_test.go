@@ -24,7 +24,8 @@ func FuzzFolderLocation(f *testing.F) {
 		}
 		path := strings.TrimSuffix(string(clean), "/")
 		sent := http1.Sent([]byte(raw))
-		if path == "" || strings.HasSuffix(string(clean), "/") || strings.ContainsFunc(query, func(c rune) bool { return c <= ' ' || c == 0x7f || c == '#' }) {
+		if path == "" || strings.HasSuffix(string(clean), "/") ||
+			strings.ContainsFunc(query, func(c rune) bool { return c <= ' ' || c == 0x7f || c == '#' }) {
 			return // conn does not let such a query through
 		}
 		location := servefiles.FolderLocation(sent, query)
@@ -33,10 +34,12 @@ func FuzzFolderLocation(f *testing.F) {
 			t.Fatal(err)
 		}
 		again, err := http1.CleanPath(nil, []byte(u.EscapedPath()))
-		if err != nil || u.Scheme != "" || u.Host != "" || string(again) != path+"/" || u.RawQuery != http1.EscapeQuery(query) {
+		if err != nil || u.Scheme != "" || u.Host != "" || string(again) != path+"/" ||
+			u.RawQuery != http1.EscapeQuery(query) {
 			t.Errorf("path %q, query %q: Location %q", path, query, location)
 		}
-		if before, _, _ := strings.Cut(location, "?"); strings.HasPrefix(location, "//") || strings.ContainsAny(before, "\\\t") {
+		if before, _, _ := strings.Cut(location, "?"); strings.HasPrefix(location, "//") ||
+			strings.ContainsAny(before, "\\\t") {
 			t.Errorf("path %q: Location %q leads away in browsers", path, location)
 		}
 		if strings.ContainsFunc(location, func(c rune) bool { return c <= ' ' || c >= 0x7f }) {

@@ -111,7 +111,8 @@ func configure(s Settings, env handlers.Env) (*module, error) {
 	its := around.Of(env)
 	m := &module{log: env.Log(), index: slices.Clone(s.Index), listing: s.Listing,
 		cacheControl: s.CacheControl,
-		openFiles:    s.OpenFiles, files: budget, loops: env.Loops, facts: newFactsCache(), listings: newListings()}
+		openFiles:    s.OpenFiles, files: budget, loops: env.Loops, facts: newFactsCache(),
+		listings: newListings()}
 	if !s.ScriptSources {
 		m.scripts = its.Scripts
 	}

@@ -22,9 +22,9 @@ import (
 //
 //   - when it is asked for twice within a second. A client that asks for each file of a large tree
 //     in turn fills no cache.
-//   - if there is room: in the cache, and for its descriptor among those of the process that are kept
-//     at hand (openfiles). No file makes way for another: a client that asks for thousands of files,
-//     twice each, makes those of others cost what they cost without a cache, and no more.
+//   - if there is room: in the cache, and for its descriptor among those of the process that are
+//     kept at hand (openfiles). No file makes way for another: a client that asks for thousands of
+//     files, twice each, makes those of others cost what they cost without a cache, and no more.
 //   - if it did not change in the last two seconds. An answer with a Date later than Last-Modified
 //     makes the date a strong validator (RFC 9110 section 8.8.2.2). So a file that changes twice
 //     within one second must not be served from the cache in the next one.

@@ -193,13 +193,17 @@ func TestNotCached(t *testing.T) {
 	for i := range 8 {
 		s.Request(fmt.Sprintf("GET /many%d.bin", i), nil, "")
 	}
-	wait.Until(t, "none is open that was asked for once", func() bool { return held(t, root, "many") == 0 })
+	wait.Until(t, "none is open that was asked for once", func() bool {
+		return held(t, root, "many") == 0
+	})
 	soon := time.Now().Add(time.Minute) // for a slow test
 	must.Do(t, os.Chtimes(filepath.Join(root, "big.bin"), modified, soon))
 	for range 3 {
 		s.Request("GET /big.bin", nil, "")
 	}
-	wait.Until(t, "none is open that has just changed", func() bool { return held(t, root, "big.bin") == 0 })
+	wait.Until(t, "none is open that has just changed", func() bool {
+		return held(t, root, "big.bin") == 0
+	})
 	for i := range 8 {
 		for range 2 {
 			if got := s.Request(fmt.Sprintf("GET /many%d.bin", i), nil, ""); got.Text != big {

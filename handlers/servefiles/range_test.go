@@ -240,7 +240,8 @@ func TestIfRangeOfWhatIsCompressed(t *testing.T) {
 // with parts of that would have its Content-Encoding, and nobody has encoded that body.
 func TestSeveralRangesOfSibling(t *testing.T) {
 	root := t.TempDir()
-	for name, body := range map[string]string{"a.css": "the file" + text(5000, 0) + "is", "a.css.br": "the other one"} {
+	for name, body := range map[string]string{"a.css": "the file" + text(5000, 0) + "is",
+		"a.css.br": "the other one"} {
 		must.Do(t, os.WriteFile(filepath.Join(root, name), []byte(body), 0o600))
 		must.Do(t, os.Chtimes(filepath.Join(root, name), modified, modified))
 	}
@@ -249,8 +250,8 @@ func TestSeveralRangesOfSibling(t *testing.T) {
 		{"bytes=0-2", "br", "the"}, {"bytes=0-2,4-7", "", "file"}, {"bytes=0-2, -2", "", "is"},
 	} {
 		a := s.Request("GET /a.css", []string{"Accept-Encoding: br", "Range: " + c.ranges}, "")
-		if a.StatusCode != 206 || a.Header.Get("Content-Encoding") != c.coding || !strings.Contains(a.Text, c.part) ||
-			a.Header.Get("Vary") != "Accept-Encoding" {
+		if a.StatusCode != 206 || a.Header.Get("Content-Encoding") != c.coding ||
+			!strings.Contains(a.Text, c.part) || a.Header.Get("Vary") != "Accept-Encoding" {
 			t.Errorf("%s: %s, %v, %q", c.ranges, a.Status, a.Header, a.Text)
 		}
 	}

@@ -268,9 +268,10 @@ func TestSources(t *testing.T) {
 		status  int
 	}{{nil, false, 200}, {[]string{".php", ".py"}, false, 404},
 		{[]string{".php", ".py"}, true, 200}} {
-		h, err := build(t, handlers.Env{Server: around.In(around.Context{Scripts: c.scripts})}, func(s *servefiles.Settings) {
-			s.Path, s.ScriptSources, s.Fallback = root, c.sent, "a.phpinfo"
-		})
+		h, err := build(t, handlers.Env{Server: around.In(around.Context{Scripts: c.scripts})},
+			func(s *servefiles.Settings) {
+				s.Path, s.ScriptSources, s.Fallback = root, c.sent, "a.phpinfo"
+			})
 		must.Do(t, err)
 		s := module.Start(t, modes.Direct, "/", h)
 		for _, name := range sources {
@@ -416,7 +417,8 @@ func TestErrors(t *testing.T) {
 		{func(s *servefiles.Settings) { s.Types = map[string]string{".x": "a/b", "X": "a/c"} },
 			"types", "types: .x: named twice"},
 	} {
-		_, err := build(t, handlers.Env{Dir: root, Server: around.In(around.Context{Scripts: []string{".php"}})},
+		_, err := build(t,
+			handlers.Env{Dir: root, Server: around.In(around.Context{Scripts: []string{".php"}})},
 			func(s *servefiles.Settings) {
 				s.Path = "sub"
 				c.change(s)

@@ -17,14 +17,17 @@ func TestAppendEvent(t *testing.T) {
 		why   string
 	}{
 		{sse.Event{Data: []byte("text")}, "data: text\n\n", "the least"},
-		{sse.Event{ID: "7", Name: "news", Data: []byte("text"), Retry: 1500 * time.Millisecond}, "id: 7\nevent: news\nretry: 1500\ndata: text\n\n", "all"},
-		{sse.Event{Data: []byte("a\nb\rc\r\nd")}, "data: a\ndata: b\ndata: c\ndata: d\n\n", "every kind of line end"},
+		{sse.Event{ID: "7", Name: "news", Data: []byte("text"), Retry: 1500 * time.Millisecond},
+			"id: 7\nevent: news\nretry: 1500\ndata: text\n\n", "all"},
+		{sse.Event{Data: []byte("a\nb\rc\r\nd")}, "data: a\ndata: b\ndata: c\ndata: d\n\n",
+			"every kind of line end"},
 		{sse.Event{Data: []byte("a\n\rb")}, "data: a\ndata: \ndata: b\n\n", "LF CR is two"},
 		{sse.Event{Data: []byte("a\n")}, "data: a\ndata: \n\n", "a line end at the end stays"},
 		{sse.Event{Data: []byte("a\r")}, "data: a\ndata: \n\n", "the same with CR"},
 		{sse.Event{Data: []byte("")}, "data: \n\n", "empty, but dispatched"},
 		{sse.Event{Data: []byte(" indented")}, "data:  indented\n\n", "one space is the format's"},
-		{sse.Event{Data: []byte("id: 8\n: no\n\nretry: 1")}, "data: id: 8\ndata: : no\ndata: \ndata: retry: 1\n\n", "data cannot get out of its field"},
+		{sse.Event{Data: []byte("id: 8\n: no\n\nretry: 1")},
+			"data: id: 8\ndata: : no\ndata: \ndata: retry: 1\n\n", "data cannot get out of its field"},
 		{sse.Event{ID: "7"}, "id: 7\n\n", "an ID alone"},
 		{sse.Event{Retry: 1}, "retry: 1\n\n", "rounded up: 0 would be a storm"},
 		{sse.Event{Retry: time.Second}, "retry: 1000\n\n", "and not beyond"},
@@ -122,16 +125,19 @@ func FuzzEvent(f *testing.F) {
 		want = append(want, dispatched{last, "last", "two"})
 		got := parse(string(out))
 		if !slices.Equal(got.events, want) || got.last != last || got.retry != wantRetry {
-			t.Errorf("got %+v, last %q, retry %v\nwant %+v, last %q, retry %v\nof %q", got.events, got.last, got.retry, want, last, wantRetry, out)
+			t.Errorf("got %+v, last %q, retry %v\nwant %+v, last %q, retry %v\nof %q", got.events, got.last,
+				got.retry, want, last, wantRetry, out)
 		}
-		if text := strings.Join(got.comments, "\n"); text != " "+strings.ReplaceAll(arrives(comment), "\n", "\n ") {
+		if text := strings.Join(got.comments, "\n"); text != " "+
+			strings.ReplaceAll(arrives(comment), "\n", "\n ") {
 			t.Errorf("comment %q became %q", comment, text)
 		}
 	})
 }
 
 func BenchmarkAppendEvent(b *testing.B) {
-	e := sse.Event{ID: "1732190000000-0", Data: []byte(`{"type":"message","room":"lobby","name":"Ann","text":"Hello, everybody"}`)}
+	e := sse.Event{ID: "1732190000000-0",
+		Data: []byte(`{"type":"message","room":"lobby","name":"Ann","text":"Hello, everybody"}`)}
 	var buf []byte
 	b.ReportAllocs()
 	for b.Loop() {

@@ -33,8 +33,8 @@ func (m *member) Open(s *sse.Stream) {
 
 func (*member) Closed(*sse.Stream, error) {}
 
-// TestServeGroup: while the handler of a member of a queue group is at work, the group's messages are
-// for another member.
+// TestServeGroup: while the handler of a member of a queue group is at work, the group's messages
+// are for another member.
 func TestServeGroup(t *testing.T) {
 	modes.Run(t, func(t *testing.T, m modes.Mode) {
 		var hub pubsub.Hub

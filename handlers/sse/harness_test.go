@@ -10,8 +10,8 @@ import (
 	"github.com/lwango/lwango/pubsub"
 )
 
-// talk is what a program does with a stream, in either style. Without a room, open has all of it, and the
-// stream ends with it.
+// talk is what a program does with a stream, in either style. Without a room, open has all of it,
+// and the stream ends with it.
 type talk struct {
 	open func(s *sse.Stream)
 	room *pubsub.Topic                                // is followed
@@ -20,21 +20,23 @@ type talk struct {
 }
 
 // begin starts a server of streams that requests choose, in one style.
-type begin func(limits conn.Limits, of func(req *conn.Request, resp *conn.Response) talk) *server.Server
+type begin func(limits conn.Limits,
+	of func(req *conn.Request, resp *conn.Response) talk) *server.Server
 
-// both gives each mode the same test, in both styles of what talk describes: with the handler's own loop,
-// and under Serve.
+// both gives each mode the same test, in both styles of what talk describes: with the handler's own
+// loop, and under Serve.
 func both(t *testing.T, f func(t *testing.T, start begin), in ...modes.Mode) {
 	for style, serve := range map[string]func(talk, *conn.Request, *conn.Response) int{
 		"Open": talk.have, "Serve": talk.serve} {
 		t.Run(style, func(t *testing.T) {
 			modes.Run(t, func(t *testing.T, m modes.Mode) {
-				f(t, func(limits conn.Limits, of func(req *conn.Request, resp *conn.Response) talk) *server.Server {
-					return server.Start(t, m, conn.Config{Limits: limits,
-						Handler: func(req *conn.Request, resp *conn.Response) int {
-							return serve(of(req, resp), req, resp)
-						}})
-				})
+				f(t,
+					func(limits conn.Limits, of func(req *conn.Request, resp *conn.Response) talk) *server.Server {
+						return server.Start(t, m, conn.Config{Limits: limits,
+							Handler: func(req *conn.Request, resp *conn.Response) int {
+								return serve(of(req, resp), req, resp)
+							}})
+					})
 			}, in...)
 		})
 	}

@@ -16,7 +16,8 @@ import (
 	"github.com/lwango/lwango/pubsub"
 )
 
-// TestServeMemory: what an idle stream takes that follows a topic, with nine others, after an event.
+// TestServeMemory: what an idle stream takes that follows a topic, with nine others, after an
+// event.
 func TestServeMemory(t *testing.T) {
 	ci.Without(t, race.Enabled || invariants.Enabled, "these take memory of their own")
 	modes.Run(t, func(t *testing.T, m modes.Mode) {

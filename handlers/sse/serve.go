@@ -10,8 +10,8 @@ import (
 )
 
 // Handler is what a stream does under Serve. Its methods, and the functions given to Subscribe, are
-// called on the stream's thread, one at a time. They are sequential code, which may wait for anything.
-// A panic is logged and cuts the stream.
+// called on the stream's thread, one at a time. They are sequential code, which may wait for
+// anything. A panic is logged and cuts the stream.
 type Handler interface {
 	// Open is called first, once the head has gone out and the handler of the request has returned.
 	Open(s *Stream)
@@ -22,13 +22,14 @@ type Handler interface {
 	Closed(s *Stream, err error)
 }
 
-// Serve answers the request with a stream, as Open does, and lets h have it. The handler of the request
-// returns the result at once. While the stream has nothing to send, it holds no coroutine and nothing
-// of the request but its context, its line in the access log, and what was deferred by Request.Defer,
-// with the request for it, which all end with the stream. So h has to take from the request what it needs.
+// Serve answers the request with a stream, as Open does, and lets h have it. The handler of the
+// request returns the result at once. While the stream has nothing to send, it holds no coroutine
+// and nothing of the request but its context, its line in the access log, and what was deferred by
+// Request.Defer, with the request for it, which all end with the stream. So h has to take from the
+// request what it needs.
 //
-// Where the answer cannot do without its handler (a layer encodes it, or keeps it in a cache), it is
-// served all the same, and holds a coroutine.
+// Where the answer cannot do without its handler (a layer encodes it, or keeps it in a cache), it
+// is served all the same, and holds a coroutine.
 func Serve(req *conn.Request, resp *conn.Response, h Handler) int {
 	s, err := Open(req, resp)
 	if err != nil {
@@ -59,11 +60,12 @@ type Topic interface {
 	Subscribe(t *loop.Thread, o pubsub.Options) *pubsub.Subscription
 }
 
-// Subscribe subscribes a stream under Serve. f is called for each message, on the stream's thread; once
-// with nil, if there will be no more (see Subscription.Err). The subscription is the stream's, and ends
-// with it, or by Unsubscribe. The caller uses it for nothing else: it neither reads from it nor waits
-// for it.
-func (s *Stream) Subscribe(to Topic, o pubsub.Options, f func(s *Stream, m *pubsub.Message)) *pubsub.Subscription {
+// Subscribe subscribes a stream under Serve. f is called for each message, on the stream's thread;
+// once with nil, if there will be no more (see Subscription.Err). The subscription is the stream's,
+// and ends with it, or by Unsubscribe. The caller uses it for nothing else: it neither reads from
+// it nor waits for it.
+func (s *Stream) Subscribe(to Topic, o pubsub.Options,
+	f func(s *Stream, m *pubsub.Message)) *pubsub.Subscription {
 	o.Keep = true
 	sub := to.Subscribe(s.thread, o)
 	if s.h == nil || s.phase == closed {
@@ -97,7 +99,8 @@ const (
 	closed       // Closed was called
 )
 
-// stepsPerTurn is how many messages in a row are sent before other threads of the loop get their turn.
+// stepsPerTurn is how many messages in a row are sent before other threads of the loop get their
+// turn.
 const stepsPerTurn = 16
 
 // Run implements conn.Keeper.
@@ -140,8 +143,8 @@ func (v *served) Run(t *loop.Thread) (idle time.Duration, more bool) {
 // lastWords bounds how long a stream still sends at a stop. It is a variable only for tests.
 var lastWords = 500 * time.Millisecond
 
-// sendLast delivers, at a stop, what has come for the stream by now. What a queue group has is left to
-// members of other processes, and what others publish at their ends is not for this stream (see
+// sendLast delivers, at a stop, what has come for the stream by now. What a queue group has is left
+// to members of other processes, and what others publish at their ends is not for this stream (see
 // Subscription.Remaining). A client that is too slow for that is cut off.
 func (v *served) sendLast() {
 	s := (*Stream)(v)
@@ -157,7 +160,8 @@ func (v *served) sendLast() {
 	}
 }
 
-// unwatch takes the stream for at work: what comes for a queue group meanwhile is for its other members.
+// unwatch takes the stream for at work: what comes for a queue group meanwhile is for its other
+// members.
 func (v *served) unwatch() {
 	if f := v.follows; f != nil && f.next == nil {
 		f.sub.Ready() // it takes what it was told of at once, so nobody else needs to be told
@@ -179,8 +183,8 @@ func (v *served) watch() (some bool) {
 	return some
 }
 
-// last reports whether what the stream is to have is only what remains. The first look at that says what it
-// is, even if it is nothing.
+// last reports whether what the stream is to have is only what remains. The first look at that says
+// what it is, even if it is nothing.
 func (v *served) last(f *follow) bool { return v.thread.Loop().Stopping() && f.sub.Group() == "" }
 
 // deliver delivers one message, if there is one.

@@ -104,17 +104,18 @@ func listen(t *testing.T, m modes.Mode, l *listener, log conn.AccessLog,
 	before func(req *conn.Request, resp *conn.Response)) (*server.Server, io.Reader, *server.Client) {
 	t.Helper()
 	l.log = make(chan string, 1000)
-	s := server.Start(t, m, conn.Config{AccessLog: log, Handler: func(req *conn.Request, resp *conn.Response) int {
-		if req.Path() != "/" {
-			_, _ = resp.WriteString(req.Path())
-			return 200
-		}
-		if before != nil {
-			before(req, resp)
-		}
-		req.Defer(func() { l.log <- "deferred" })
-		return sse.Serve(req, resp, l)
-	}})
+	s := server.Start(t, m,
+		conn.Config{AccessLog: log, Handler: func(req *conn.Request, resp *conn.Response) int {
+			if req.Path() != "/" {
+				_, _ = resp.WriteString(req.Path())
+				return 200
+			}
+			if before != nil {
+				before(req, resp)
+			}
+			req.Defer(func() { l.log <- "deferred" })
+			return sse.Serve(req, resp, l)
+		}})
 	if l.fail != "" {
 		s.Panics.Expect()
 	}
@@ -131,8 +132,8 @@ type lines chan conn.AccessEntry
 func (l lines) LogRequest(_ *loop.Loop, e *conn.AccessEntry) bool { l <- *e; return true }
 func (l lines) HasRoom(*loop.Loop, conn.Share) bool               { return true }
 
-// TestServe: a stream that has nothing to send holds nothing. Its end is the end of an answer, behind
-// which the connection goes on.
+// TestServe: a stream that has nothing to send holds nothing. Its end is the end of an answer,
+// behind which the connection goes on.
 func TestServe(t *testing.T) {
 	modes.Run(t, func(t *testing.T, m modes.Mode) {
 		l := &listener{topic: new(pubsub.Hub).Topic("news")}
@@ -190,8 +191,8 @@ func make60(text string) (all []dispatched) {
 	return all
 }
 
-// TestServeEnds: Closed is called once, whatever ends the stream, and the client can tell a cut from an
-// end.
+// TestServeEnds: Closed is called once, whatever ends the stream, and the client can tell a cut
+// from an end.
 func TestServeEnds(t *testing.T) {
 	const hangs = "never returns from "
 	for name, row := range map[string]struct {
@@ -202,7 +203,8 @@ func TestServeEnds(t *testing.T) {
 	}{
 		"leaves": {"", func(_ *server.Server, c *server.Client, _ *listener) { c.Close() }, true,
 			[]string{"closed: client gone"}},
-		"resets": {"", func(_ *server.Server, c *server.Client, _ *listener) { c.Reset(); c.Close() }, true,
+		"resets": {"", func(_ *server.Server, c *server.Client, _ *listener) { c.Reset(); c.Close() },
+			true,
 			[]string{"closed: client gone"}},
 		"leaves at work": {"", func(s *server.Server, c *server.Client, l *listener) {
 			l.topic.Publish([]byte("sleep"))
@@ -215,7 +217,8 @@ func TestServeEnds(t *testing.T) {
 			l.expect(t, "item")
 			c.Close()
 			l.expect(t, "flooded")
-			if end := receive(t, l.log, "the end"); !strings.HasPrefix(end, "closed: ") || end == "closed: <nil>" {
+			if end := receive(t, l.log, "the end"); !strings.HasPrefix(end, "closed: ") ||
+				end == "closed: <nil>" {
 				t.Error(end) // with which error depends on where the write was
 			}
 		}, true, nil},
@@ -228,7 +231,9 @@ func TestServeEnds(t *testing.T) {
 			l.expect(t, "closed hangs")
 			go s.Stop(time.Millisecond)
 		}, true, nil},
-		"closes": {"", func(_ *server.Server, _ *server.Client, l *listener) { l.topic.Publish([]byte("close")) },
+		"closes": {"", func(_ *server.Server, _ *server.Client, l *listener) {
+			l.topic.Publish([]byte("close"))
+		},
 			false, []string{"item", "closed: <nil>"}},
 		"open panics": {"open", func(*server.Server, *server.Client, *listener) {}, true,
 			[]string{"closed: <nil>"}},
@@ -238,7 +243,8 @@ func TestServeEnds(t *testing.T) {
 		"closed panics": {"closed: <nil>", func(_ *server.Server, _ *server.Client, l *listener) {
 			l.topic.Publish([]byte("close"))
 		}, true, []string{"item", "closed: <nil>"}},
-		"stop": {"", func(s *server.Server, _ *server.Client, _ *listener) { go s.Stop(time.Minute) }, false,
+		"stop": {"", func(s *server.Server, _ *server.Client, _ *listener) { go s.Stop(time.Minute) },
+			false,
 			[]string{"closed: http: Server closed"}},
 		"killed at work": {"", func(s *server.Server, _ *server.Client, l *listener) {
 			l.topic.Publish([]byte("sleep"))
@@ -303,9 +309,10 @@ func TestServeNeedsHandler(t *testing.T) {
 func TestServeManyStop(t *testing.T) {
 	const many = 500
 	hub := new(pubsub.Hub)
-	s := server.Start(t, modes.Direct, conn.Config{Handler: func(req *conn.Request, resp *conn.Response) int {
-		return sse.Serve(req, resp, quiet{hub.Topic("all")})
-	}})
+	s := server.Start(t, modes.Direct,
+		conn.Config{Handler: func(req *conn.Request, resp *conn.Response) int {
+			return sse.Serve(req, resp, quiet{hub.Topic("all")})
+		}})
 	var all []*http.Response
 	for range many {
 		resp, _ := get(s, "GET / HTTP/1.1")
@@ -341,7 +348,8 @@ func TestServeSendsLast(t *testing.T) {
 		l := &listener{topic: new(pubsub.Hub).Topic("news")}
 		_, body, _ := listen(t, m, l, nil, nil)
 		l.topic.Publish([]byte("stop"))
-		expect(t, body, dispatched{name: "message", data: "one"}, dispatched{name: "message", data: "two"})
+		expect(t, body, dispatched{name: "message", data: "one"},
+			dispatched{name: "message", data: "two"})
 		if _, err := io.Copy(io.Discard, body); err != nil {
 			t.Errorf("the end: %v", err)
 		}

@@ -48,7 +48,8 @@ func TestStopOfTheSlow(t *testing.T) {
 		must.Get(http.ReadResponse(c.R, nil))(t)
 		s.Settle()
 		room.Publish(nil)
-		if err := receive(t, ends, "the end"); err == nil || err == http.ErrServerClosed || err == loop.ErrClientGone {
+		if err := receive(t, ends, "the end"); err == nil || err == http.ErrServerClosed ||
+			err == loop.ErrClientGone {
 			t.Errorf("ended with %v", err)
 		}
 		if took := time.Since(began); took > 15*time.Second { // half of what a write may take
@@ -79,16 +80,17 @@ func (l *leaver) Closed(_ *sse.Stream, err error) {
 	l.ends <- err
 }
 
-// TestStopOfLeavers: what members of a room say when a stop ends them is for none of those that it ends
-// later, however many there are.
+// TestStopOfLeavers: what members of a room say when a stop ends them is for none of those that it
+// ends later, however many there are.
 func TestStopOfLeavers(t *testing.T) {
 	t.Parallel()
 	const many = 80
 	for _, o := range []pubsub.Options{{Policy: pubsub.Disconnect}, {}} {
 		room, ends := new(pubsub.Hub).Topic("room"), make(chan error, many)
-		s := server.Start(t, modes.Direct, conn.Config{Handler: func(req *conn.Request, resp *conn.Response) int {
-			return sse.Serve(req, resp, &leaver{room, o, ends})
-		}})
+		s := server.Start(t, modes.Direct,
+			conn.Config{Handler: func(req *conn.Request, resp *conn.Response) int {
+				return sse.Serve(req, resp, &leaver{room, o, ends})
+			}})
 		var all []*http.Response
 		for range many {
 			resp, _ := get(s, "GET / HTTP/1.1")

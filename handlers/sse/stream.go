@@ -13,8 +13,8 @@
 //		return 200
 //	}
 //
-// Of thousands of streams most wait. Under Serve one that waits holds no coroutine: its Handler is called
-// for what the stream has subscribed to.
+// Of thousands of streams most wait. Under Serve one that waits holds no coroutine: its Handler is
+// called for what the stream has subscribed to.
 //
 // A Stream holds one event at most. While a client is slow to read, further events wait in the
 // handler's source, such as the bounded queue of a subscription. If the client reads nothing, the
@@ -154,8 +154,8 @@ func (s *Stream) put(p []byte) (err error) {
 	return err
 }
 
-// setWriteDeadline sets the time by which the client has to have taken what is sent; the zero Time: what
-// the server's limits say.
+// setWriteDeadline sets the time by which the client has to have taken what is sent; the zero Time:
+// what the server's limits say.
 func (s *Stream) setWriteDeadline(by time.Time) {
 	if s.resp == nil {
 		s.tail.SetWriteDeadline(by)

@@ -254,28 +254,29 @@ func TestOldClient(t *testing.T) {
 func TestNeverReads(t *testing.T) {
 	both(t, func(t *testing.T, start begin) {
 		room, ends, begun := new(pubsub.Hub).Topic("room"), make(chan error, 1), make(chan struct{}, 1)
-		s := start(conn.Limits{WriteTimeout: 50 * time.Millisecond}, func(req *conn.Request, resp *conn.Response) talk {
-			if req.Path() == "/room" {
-				return talk{room: room, ends: ends,
-					open: func(*sse.Stream) { begun <- struct{}{} },
-					said: func(s *sse.Stream, m *pubsub.Message) error {
-						begun <- struct{}{}
-						return s.Send(sse.Event{Data: m.Data})
-					}}
-			}
-			return talk{open: func(s *sse.Stream) {
-				var err error
-				data := make([]byte, 100<<10)
-				for sent := 0; err == nil; sent++ {
-					if sent == 1000 {
-						t.Error("100 MB have gone to a client that does not read")
-						break
-					}
-					err = s.Send(sse.Event{Data: data})
+		s := start(conn.Limits{WriteTimeout: 50 * time.Millisecond},
+			func(req *conn.Request, resp *conn.Response) talk {
+				if req.Path() == "/room" {
+					return talk{room: room, ends: ends,
+						open: func(*sse.Stream) { begun <- struct{}{} },
+						said: func(s *sse.Stream, m *pubsub.Message) error {
+							begun <- struct{}{}
+							return s.Send(sse.Event{Data: m.Data})
+						}}
 				}
-				ends <- err
-			}}
-		})
+				return talk{open: func(s *sse.Stream) {
+					var err error
+					data := make([]byte, 100<<10)
+					for sent := 0; err == nil; sent++ {
+						if sent == 1000 {
+							t.Error("100 MB have gone to a client that does not read")
+							break
+						}
+						err = s.Send(sse.Event{Data: data})
+					}
+					ends <- err
+				}}
+			})
 		for _, path := range []string{"/", "/room"} {
 			get(s, "GET "+path+" HTTP/1.1")
 			for ended := false; !ended; {

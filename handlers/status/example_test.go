@@ -58,7 +58,8 @@ module = "status"
 			log.Fatal(err)
 		}
 		for line := range strings.Lines(string(text)) {
-			if strings.HasPrefix(line, `lwango_requests_total{`) && strings.Contains(line, `route="/",class="2xx"`) {
+			if strings.HasPrefix(line, `lwango_requests_total{`) &&
+				strings.Contains(line, `route="/",class="2xx"`) {
 				fmt.Print(line)
 			}
 		}

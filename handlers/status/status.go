@@ -42,12 +42,14 @@ func New(_ Settings, env handlers.Env) (conn.Handler, error) {
 		bounds = append(bounds, conn.TimeBound(i))
 	}
 	m := &module{
-		json: form{kind: "application/json", snapshot: snapshot, write: func(s *metrics.Snapshot) ([]byte, error) {
-			return json.Marshal(s)
-		}},
-		text: form{kind: metrics.ContentType, snapshot: snapshot, write: func(s *metrics.Snapshot) ([]byte, error) {
-			return s.AppendText(nil, bounds), nil
-		}},
+		json: form{kind: "application/json", snapshot: snapshot,
+			write: func(s *metrics.Snapshot) ([]byte, error) {
+				return json.Marshal(s)
+			}},
+		text: form{kind: metrics.ContentType, snapshot: snapshot,
+			write: func(s *metrics.Snapshot) ([]byte, error) {
+				return s.AppendText(nil, bounds), nil
+			}},
 	}
 	return m.serve, nil
 }

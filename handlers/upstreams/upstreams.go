@@ -1,5 +1,6 @@
-// Package upstreams has the keys that proxy, fastcgi, uwsgi and scgi have in common: the modules that
-// pass requests on. The settings of each have them. The README.md of the module says what each means.
+// Package upstreams has the keys that proxy, fastcgi, uwsgi and scgi have in common: the modules
+// that pass requests on. The settings of each have them. The README.md of the module says what each
+// means.
 package upstreams
 
 import (
@@ -79,8 +80,8 @@ type Sticky struct {
 	Secret string `toml:"secret"`
 }
 
-// Split is an entry of the key `split`: upstreams for some of a route's requests, in the place of those
-// of address.
+// Split is an entry of the key `split`: upstreams for some of a route's requests, in the place of
+// those of address.
 type Split struct {
 	// Name is what logs call it.
 	Name string `toml:"name"`
@@ -139,10 +140,11 @@ type Intercept struct {
 
 // TLS is the key `tls`: how TLS is spoken with the upstreams whose addresses begin with "https://".
 type TLS struct {
-	CA       string `toml:"ca"`       // a PEM file of authorities; "": those of the system
-	Name     string `toml:"name"`     // of the certificate, and for SNI; "": the host of the address
-	Cert     string `toml:"cert"`     // a PEM file: the certificate for upstreams that ask for one
-	Key      string `toml:"key"`      // its key
-	CRL      string `toml:"crl"`      // a file of revocation lists, PEM or DER, for the upstream's chain
+	CA   string `toml:"ca"`   // a PEM file of authorities; "": those of the system
+	Name string `toml:"name"` // of the certificate, and for SNI; "": the host of the address
+	Cert string `toml:"cert"` // a PEM file: the certificate for upstreams that ask for one
+	Key  string `toml:"key"`  // its key
+	// a file of revocation lists, PEM or DER, for the upstream's chain
+	CRL      string `toml:"crl"`
 	Insecure bool   `toml:"insecure"` // take any certificate
 }

@@ -1,5 +1,5 @@
-// Package uwsgi is the module `uwsgi`. It passes requests on to an application by the protocol of that
-// name: to uWSGI, which runs applications of Python, Ruby or Perl.
+// Package uwsgi is the module `uwsgi`. It passes requests on to an application by the protocol of
+// that name: to uWSGI, which runs applications of Python, Ruby or Perl.
 //
 //	[[site.route]]
 //	prefix = "/"
@@ -43,21 +43,23 @@ var Defaults = tags.Defaults[Settings]()
 // Descriptors implements handlers.DescriptorHolder, for checks.
 func (s Settings) Descriptors() int { return reverseproxy.CheckDescriptors(&s.Settings, s.Address) }
 
-// Register puts the module into r. All routes that are ever built from r share one pool of upstreams:
-// connections to one address are counted together.
+// Register puts the module into r. All routes that are ever built from r share one pool of
+// upstreams: connections to one address are counted together.
 func Register(r *handlers.Registry) {
 	p := new(upstream.Pool)
-	handlers.RegisterModule(r, "uwsgi", Defaults, func(s Settings, env handlers.Env) (conn.Handler, error) {
-		f := framing(byte(s.Modifier1), byte(s.Modifier2))
-		f.Most = int(s.BufferSize)
-		accel, err := servefiles.OpenAccel(s.AccelRoot, s.AccelRedirect, env)
-		if err != nil {
-			return nil, err
-		}
-		missing := errors.New(`missing: where the application listens, such as "unix:/run/uwsgi/app.sock"`)
-		return gateway.Plain("uwsgi", f, s.Gateway, upstream.Settings{Addresses: s.Address},
-			missing, accel, env, p)
-	})
+	handlers.RegisterModule(r, "uwsgi", Defaults,
+		func(s Settings, env handlers.Env) (conn.Handler, error) {
+			f := framing(byte(s.Modifier1), byte(s.Modifier2))
+			f.Most = int(s.BufferSize)
+			accel, err := servefiles.OpenAccel(s.AccelRoot, s.AccelRedirect, env)
+			if err != nil {
+				return nil, err
+			}
+			missing := errors.New(
+				`missing: where the application listens, such as "unix:/run/uwsgi/app.sock"`)
+			return gateway.Plain("uwsgi", f, s.Gateway, upstream.Settings{Addresses: s.Address},
+				missing, accel, env, p)
+		})
 }
 
 // framing is a packet: the first modifier, the length of the variables in two bytes, the least

@@ -83,7 +83,8 @@ func TestBehindProxy(t *testing.T) {
 		addr := make(chan string, 1)
 		log := make(recorder, 1)
 		s := server.Start(t, m, conn.Config{AccessLog: log,
-			Proxies: map[string]*conn.Proxies{"": {Networks: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}}},
+			Proxies: map[string]*conn.Proxies{
+				"": {Networks: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}}},
 			Handler: styled(m, having(new(websocket.Upgrader), func(c *websocket.Conn) {
 				addr <- c.RemoteAddr().String()
 			}))})

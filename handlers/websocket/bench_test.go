@@ -22,8 +22,8 @@ import (
 
 // BenchmarkStreams compares 64 WebSockets on as many connections of HTTP/1.1 with 64 on four of
 // HTTP/2, whose client sends the messages of a connection in one write. Each has one message under
-// way. cpu-ns/op is the time of all processors that the server takes for an echo; it is a process of
-// its own, with one loop.
+// way. cpu-ns/op is the time of all processors that the server takes for an echo; it is a process
+// of its own, with one loop.
 func BenchmarkStreams(b *testing.B) {
 	const all, conns2 = 64, 4
 	s := startEcho(b)

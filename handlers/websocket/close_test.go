@@ -102,7 +102,8 @@ func TestServerStops(t *testing.T) {
 		stopped := make(chan struct{})
 		go func() { s.Stop(limit); close(stopped) }()
 		for _, c := range []*client{polite, within, mute} {
-			if f, err := c.next(); err != nil || f.first != 0x88 || !strings.HasPrefix(f.payload, "\x03\xe9") {
+			if f, err := c.next(); err != nil || f.first != 0x88 ||
+				!strings.HasPrefix(f.payload, "\x03\xe9") {
 				t.Errorf("%q, %v; want a close with 1001", f, err)
 			}
 			if c != mute {
@@ -140,7 +141,8 @@ func TestServerStops(t *testing.T) {
 // TestKilled: a handler that heeds nothing is ended after the grace period; its client is told all
 // the same.
 func TestKilled(t *testing.T) {
-	ci.Without(t, invariants.Enabled, "a forced EAGAIN takes the last word from a thread that cannot wait")
+	ci.Without(t, invariants.Enabled,
+		"a forced EAGAIN takes the last word from a thread that cannot wait")
 	both(t, func(t *testing.T, m mode) {
 		s := start(t, m, having(new(websocket.Upgrader), func(c *websocket.Conn) {
 			c.Thread().KeepWaiting(true)
@@ -222,8 +224,8 @@ func isCode(err error, code int) bool {
 	return ok && e.Code == code
 }
 
-// TestKilledWithoutRoom: a connection whose thread is killed while there is no room for a close frame keeps
-// nothing.
+// TestKilledWithoutRoom: a connection whose thread is killed while there is no room for a close
+// frame keeps nothing.
 func TestKilledWithoutRoom(t *testing.T) {
 	both(t, func(t *testing.T, m mode) {
 		agreed := websocket.WindowsAgreed()

@@ -15,7 +15,9 @@ import (
 
 // leaving is a handler that closes at once, and so drops all that the client sends.
 func leaving() conn.Handler {
-	return having(new(websocket.Upgrader), func(c *websocket.Conn) { _ = c.Close(websocket.NormalClosure, "") })
+	return having(new(websocket.Upgrader), func(c *websocket.Conn) {
+		_ = c.Close(websocket.NormalClosure, "")
+	})
 }
 
 // dropped sends bytes, in two pieces, to a server that is closing, and then the end of the
@@ -49,7 +51,8 @@ func TestLongestFrameAtClose(t *testing.T) {
 	modes.Run(t, func(t *testing.T, m mode) {
 		s := start(t, m, leaving())
 		longest := "\x82\xff\x7f\xff\xff\xff\xff\xff\xff\xffaaaa"
-		for _, raw := range []string{longest, longest + "the beginning of its payload", "\x82\x81aaaab" + longest + "x"} {
+		for _, raw := range []string{longest, longest + "the beginning of its payload",
+			"\x82\x81aaaab" + longest + "x"} {
 			for _, cut := range []int{0, len(raw) - 1} {
 				dropped(t, s, []byte(raw), cut)
 			}

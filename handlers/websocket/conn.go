@@ -54,11 +54,11 @@ func (e *CloseError) Error() string {
 	return fmt.Sprintf("websocket: closed with %d: %s", e.Code, e.Text)
 }
 
-// Conn is one end of a WebSocket: the server's, from an Upgrader, or the client's, from a Dialer. It
-// belongs to the thread of its request, or to the one that has dialed. That thread reads and writes,
-// and waits for messages and other sources in AwaitAny. Others have a Mailbox. The server's end ends
-// with the handler: if that has not closed it, it is closed when the handler returns. The client's
-// has to be closed.
+// Conn is one end of a WebSocket: the server's, from an Upgrader, or the client's, from a Dialer.
+// It belongs to the thread of its request, or to the one that has dialed. That thread reads and
+// writes, and waits for messages and other sources in AwaitAny. Others have a Mailbox. The server's
+// end ends with the handler: if that has not closed it, it is closed when the handler returns. The
+// client's has to be closed.
 type Conn struct {
 	*work  // nil while the connection is idle under Serve, see Detach
 	thread *loop.Thread
@@ -89,8 +89,8 @@ type Conn struct {
 	heard time.Duration // when something came last, a point of the loop's clock (see Loop.Clock)
 }
 
-// work is what a connection has while it is at work. Its zero value, but for link and tls, is that of
-// a connection between two messages.
+// work is what a connection has while it is at work. Its zero value, but for link and tls, is that
+// of a connection between two messages.
 type work struct {
 	link conn.Link
 	tls  *tls.Conn   // over link; nil: none
@@ -174,8 +174,8 @@ func (c *Conn) Subprotocol() string {
 	return c.set.Subprotocols[c.protocol-1]
 }
 
-// Thread returns the thread that the connection belongs to, for functions that take one. Under Serve it
-// may be used by the Handler's methods only.
+// Thread returns the thread that the connection belongs to, for functions that take one. Under
+// Serve it may be used by the Handler's methods only.
 func (c *Conn) Thread() *loop.Thread { return c.thread }
 
 // LocalAddr returns this end's address.
@@ -196,9 +196,9 @@ func (c *Conn) readLimit() int64 {
 }
 
 // SetReadDeadline sets the time by which a message has to have come; the zero Time: none. Between
-// messages, a read that finds it passed returns loop.ErrDeadlineExceeded, and the connection goes on.
-// Within a message, it ends the connection with PolicyViolation, as Upgrader.MessageTimeout does; and
-// under Serve also between messages, unless the Handler has set another one by then.
+// messages, a read that finds it passed returns loop.ErrDeadlineExceeded, and the connection goes
+// on. Within a message, it ends the connection with PolicyViolation, as Upgrader.MessageTimeout
+// does; and under Serve also between messages, unless the Handler has set another one by then.
 func (c *Conn) SetReadDeadline(by time.Time) { c.more().readBy = c.clock(by) }
 
 // SetWriteDeadline sets the time by which what is written has to have been taken by the peer; the

@@ -22,7 +22,8 @@ func quotes(i int) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, `{"type":"quotes","id":%d,"items":[`, r.Uint32())
 	for b.Len() < 950 {
-		fmt.Fprintf(&b, `{"symbol":"%c%c%c","price":%d.%02d,"volume":%d,"time":"2026-11-27T17:%02d:%02dZ"},`,
+		fmt.Fprintf(&b,
+			`{"symbol":"%c%c%c","price":%d.%02d,"volume":%d,"time":"2026-11-27T17:%02d:%02dZ"},`,
 			'A'+r.IntN(26), 'A'+r.IntN(26), 'A'+r.IntN(26), r.IntN(900), r.IntN(100), r.IntN(100000),
 			r.IntN(60), r.IntN(60))
 	}
@@ -42,7 +43,8 @@ func (k *keeper) inflate(t *testing.T, p string) string {
 }
 
 // TestTakeover: messages that are alike are shorter if they refer to earlier ones, and a peer that
-// keeps 32 KiB can read them all, among prepared and uncompressed ones, and ones longer than its window.
+// keeps 32 KiB can read them all, among prepared and uncompressed ones, and ones longer than its
+// window.
 func TestTakeover(t *testing.T) {
 	var want []string
 	for i := range 60 {
@@ -129,7 +131,8 @@ func (c *client) agreed() string {
 	return head.Get("Sec-WebSocket-Extensions")
 }
 
-// TestPeerTakeover: what a client refers to is kept, as much as its window, if that was agreed upon.
+// TestPeerTakeover: what a client refers to is kept, as much as its window, if that was agreed
+// upon.
 func TestPeerTakeover(t *testing.T) {
 	both(t, func(t *testing.T, m mode) {
 		s := start(t, m, echo(&websocket.Upgrader{Compression: true, PeerTakeover: true}))
@@ -217,8 +220,8 @@ func packer(t *testing.T) func(string) string {
 	}
 }
 
-// TestWindowOfAnOpenWriter: the window stays the connection's as long as a message is written, and from
-// then on until a silence.
+// TestWindowOfAnOpenWriter: the window stays the connection's as long as a message is written, and
+// from then on until a silence.
 func TestWindowOfAnOpenWriter(t *testing.T) {
 	both(t, func(t *testing.T, m mode) {
 		held := websocket.WindowsHeld
@@ -237,7 +240,8 @@ func TestWindowOfAnOpenWriter(t *testing.T) {
 			}
 		}
 		u := &websocket.Upgrader{Compression: true, Takeover: true}
-		s := start(t, m, talking(u, talk{message: func(c *websocket.Conn, _ int, p []byte) { act(c, string(p)) }}))
+		s := start(t, m,
+			talking(u, talk{message: func(c *websocket.Conn, _ int, p []byte) { act(c, string(p)) }}))
 		c := upgrade(s, "Sec-WebSocket-Extensions: permessage-deflate\r\n")
 		var k keeper
 		expect := func(want string) {

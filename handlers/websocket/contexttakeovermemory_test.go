@@ -17,8 +17,8 @@ import (
 	"github.com/lwango/lwango/internal/test/race"
 )
 
-// TestTakeoverMemory: an idle connection whose messages have referred to earlier ones takes what one
-// without compression takes. The windows of clients are bounded together.
+// TestTakeoverMemory: an idle connection whose messages have referred to earlier ones takes what
+// one without compression takes. The windows of clients are bounded together.
 func TestTakeoverMemory(t *testing.T) {
 	ci.Without(t, race.Enabled || invariants.Enabled, "these take memory of their own")
 	const many, before, windows = 1000, 20, 10
@@ -61,11 +61,12 @@ func TestTakeoverMemory(t *testing.T) {
 	mine := measure(&own)
 	defer websocket.LeaveWindows((before + windows) * 32 << 10)()
 	all := measure(&both)
-	t.Logf("%d bytes; %d with takeover; %d with takeover both ways, %d of %d with a window", without, mine, all,
-		windows, many)
+	t.Logf("%d bytes; %d with takeover; %d with takeover both ways, %d of %d with a window", without,
+		mine, all, windows, many)
 	const noise = 100 // 80 KiB of stacks more or less, of 1,000 connections
 	if mine > without+noise {
-		t.Errorf("an idle connection takes %d bytes with takeover, and %d without compression", mine, without)
+		t.Errorf("an idle connection takes %d bytes with takeover, and %d without compression", mine,
+			without)
 	}
 	if most := without + noise + windows*(33<<10)/many; all > most {
 		t.Errorf("an idle connection takes %d bytes with takeover both ways, want %d at most", all, most)
@@ -82,8 +83,8 @@ func passBack(t *testing.T, r *bufio.Reader) {
 	must.Get(r.Discard(int(binary.BigEndian.Uint16(head[2:]))))(t)
 }
 
-// TestPeerWindowsAreBounded: when no room is left for windows of clients, further clients are told to
-// compress each message by itself, until one has left.
+// TestPeerWindowsAreBounded: when no room is left for windows of clients, further clients are told
+// to compress each message by itself, until one has left.
 func TestPeerWindowsAreBounded(t *testing.T) {
 	both(t, func(t *testing.T, m mode) {
 		s := start(t, m, echo(&websocket.Upgrader{Compression: true, PeerTakeover: true}))

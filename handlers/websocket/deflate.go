@@ -35,8 +35,8 @@ func (d *deflater) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// deflaters has a pool for each level. A deflater takes from 200 kB to 1 MB, and is in use only while
-// a message is compressed, so there are about as many as loops.
+// deflaters has a pool for each level. A deflater takes from 200 kB to 1 MB, and is in use only
+// while a message is compressed, so there are about as many as loops.
 var deflaters [flate.BestCompression + 1]sync.Pool
 
 // getDeflater returns a deflater that refers to the bytes in dict as if it had compressed them
@@ -95,8 +95,8 @@ func (c *Conn) compresses(n int) bool {
 const sentWindow = 8 << 10
 
 // maxWindows is how many connections of the process have a window of what they have sent, of
-// 8 KiB each. The others compress each message by itself, which a peer cannot tell from a sender that
-// finds nothing to refer to.
+// 8 KiB each. The others compress each message by itself, which a peer cannot tell from a sender
+// that finds nothing to refer to.
 const maxWindows = 4 << 10
 
 // windowTime is how long a connection keeps the window of what it has sent, after the last time.
@@ -165,8 +165,8 @@ func (c *Conn) dropSent() {
 }
 
 // windowLeft returns how long c may wait until it gives up the window of what it has sent, if it
-// sends nothing more; negative: without limit. It gives up one that is due. What a program writes in
-// parts needs it as long as the writer is open.
+// sends nothing more; negative: without limit. It gives up one that is due. What a program writes
+// in parts needs it as long as the writer is open.
 func (c *Conn) windowLeft() time.Duration {
 	if c.extra == nil || c.extra.sent == nil || c.writing() {
 		return -1

@@ -26,8 +26,8 @@ import (
 )
 
 // Dialer connects to servers. The zero value is ready for use. All loops may use one, which must
-// not change then. The fields that an Upgrader has, too, say the same of this end: Takeover is about
-// messages to the server, and PeerTakeover about those from it.
+// not change then. The fields that an Upgrader has, too, say the same of this end: Takeover is
+// about messages to the server, and PeerTakeover about those from it.
 type Dialer struct {
 	Header       http.Header // further fields of the request; Host is the name that is asked for
 	Subprotocols []string    // that the client speaks, the best first
@@ -59,13 +59,13 @@ const maxAnswer = 64 << 10
 const maxInterim = 10
 
 // Dial connects to the server of a URL, ws or wss, and makes the handshake, all of it within the
-// limit; negative: without. t is the calling thread, to which the Conn belongs. The caller closes it
-// with Conn.Close. A connection is made to that server and no other: neither through a proxy, nor
-// where a redirect points to. What TLS computes for the handshake does not hold up the loop.
+// limit; negative: without. t is the calling thread, to which the Conn belongs. The caller closes
+// it with Conn.Close. A connection is made to that server and no other: neither through a proxy,
+// nor where a redirect points to. What TLS computes for the handshake does not hold up the loop.
 //
-// It returns the fields of the server's answer, too, if there was one. If the answer is not 101, the
-// error is a *HandshakeError with the answer's status. Other errors are those of stream.Dialer, of
-// crypto/tls, loop.ErrDeadlineExceeded, and a *loop.PanicError of a function of the tls.Config.
+// It returns the fields of the server's answer, too, if there was one. If the answer is not 101,
+// the error is a *HandshakeError with the answer's status. Other errors are those of stream.Dialer,
+// of crypto/tls, loop.ErrDeadlineExceeded, and a *loop.PanicError of a function of the tls.Config.
 func (d *Dialer) Dial(t *loop.Thread, limit time.Duration, address string) (
 	*Conn, http.Header, error,
 ) {

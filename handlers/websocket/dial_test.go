@@ -68,20 +68,24 @@ func TestDial(t *testing.T) {
 			{websocket.Upgrader{}, websocket.Dialer{}},
 			{websocket.Upgrader{}, websocket.Dialer{Compression: true, Takeover: true, PeerTakeover: true}},
 			{websocket.Upgrader{Compression: true}, websocket.Dialer{Compression: true}},
-			{websocket.Upgrader{Compression: true, Takeover: true}, websocket.Dialer{Compression: true, PeerTakeover: true}},
-			{websocket.Upgrader{Compression: true, PeerTakeover: true}, websocket.Dialer{Compression: true, Takeover: true}},
+			{websocket.Upgrader{Compression: true, Takeover: true},
+				websocket.Dialer{Compression: true, PeerTakeover: true}},
+			{websocket.Upgrader{Compression: true, PeerTakeover: true},
+				websocket.Dialer{Compression: true, Takeover: true}},
 			{websocket.Upgrader{Compression: true, Takeover: true, PeerTakeover: true, CompressionLevel: 6},
 				websocket.Dialer{Compression: true, Takeover: true, PeerTakeover: true, CompressionLevel: 9}},
 		} {
 			u, d := &row.u, &row.d
 			u.ReadLimit, d.ReadLimit = 1<<20, 1<<20
 			u.Subprotocols, d.Subprotocols = []string{"b", "c"}, []string{"a", "b"}
-			d.Header = http.Header{"X-Name": {"value"}, "Host": {"example.org"}, "Origin": {"https://example.org"}}
+			d.Header = http.Header{"X-Name": {"value"}, "Host": {"example.org"},
+				"Origin": {"https://example.org"}}
 			d.TLS = &tls.Config{InsecureSkipVerify: true}
 			ends := make(chan error, 1)
 			serve := ending(u, ends)
 			s := start(t, m, func(req *conn.Request, resp *conn.Response) int {
-				if req.Header().Get("X-Name") != "value" || req.Host() != "example.org" || req.RawQuery() != "q=1" {
+				if req.Header().Get("X-Name") != "value" || req.Host() != "example.org" ||
+					req.RawQuery() != "q=1" {
 					t.Errorf("%s %s", req.Host(), req.RawQuery())
 				}
 				resp.Header().Set("X-Answer", "here")
@@ -166,7 +170,9 @@ func accepts(t testing.TB, h func(c net.Conn, key string)) (url string) {
 // TestDialRefused: answers that make no WebSocket, and why.
 func TestDialRefused(t *testing.T) {
 	const good = "HTTP/1.1 101 Switching\r\nUpgrade: websocket\r\nConnection: upgrade\r\n"
-	accept := func(key string) string { return "Sec-WebSocket-Accept: " + websocket.AcceptKey(key) + "\r\n" }
+	accept := func(key string) string {
+		return "Sec-WebSocket-Accept: " + websocket.AcceptKey(key) + "\r\n"
+	}
 	for _, row := range []struct {
 		answer func(key string) string
 		status int
@@ -175,23 +181,32 @@ func TestDialRefused(t *testing.T) {
 		{func(key string) string {
 			return "HTTP/1.1 103 Early\r\n\r\n" + good + accept(key) + "\r\n\x88\x02\x03\xe8"
 		}, 101, ""},
-		{func(string) string { return "HTTP/1.1 302 Found\r\nLocation: wss://example.org/\r\n\r\n" }, 302, "points to wss://example.org/"},
-		{func(string) string { return "HTTP/1.1 401 No\r\nContent-Length: 0\r\n\r\n" }, 401, "answers 401 No"},
+		{func(string) string { return "HTTP/1.1 302 Found\r\nLocation: wss://example.org/\r\n\r\n" }, 302,
+			"points to wss://example.org/"},
+		{func(string) string { return "HTTP/1.1 401 No\r\nContent-Length: 0\r\n\r\n" }, 401,
+			"answers 401 No"},
 		{func(string) string { return good + "\r\n" }, 101, "Sec-WebSocket-Accept"},
 		{func(string) string { return good + accept("x") + "\r\n" }, 101, "Sec-WebSocket-Accept"},
-		{func(key string) string { return good + accept(key) + accept(key) + "\r\n" }, 101, "Sec-WebSocket-Accept"},
+		{func(key string) string { return good + accept(key) + accept(key) + "\r\n" }, 101,
+			"Sec-WebSocket-Accept"},
 		{func(key string) string {
 			return strings.Replace(good, "websocket", "h2c", 1) + accept(key) + "\r\n"
 		}, 101, "something else"},
-		{func(key string) string { return good + accept(key) + "Sec-WebSocket-Protocol: x\r\n\r\n" }, 101, "subprotocol"},
-		{func(key string) string { return good + accept(key) + "Sec-WebSocket-Extensions: x\r\n\r\n" }, 101, "extension"},
+		{func(key string) string { return good + accept(key) + "Sec-WebSocket-Protocol: x\r\n\r\n" }, 101,
+			"subprotocol"},
+		{func(key string) string { return good + accept(key) + "Sec-WebSocket-Extensions: x\r\n\r\n" },
+			101, "extension"},
 		{func(key string) string {
-			return good + accept(key) + "Sec-WebSocket-Extensions: permessage-deflate; client_max_window_bits=9\r\n\r\n"
+			return good + accept(key) +
+				"Sec-WebSocket-Extensions: permessage-deflate; client_max_window_bits=9\r\n\r\n"
 		}, 101, "extension"},
 		{func(key string) string {
-			return good + accept(key) + "Sec-WebSocket-Extensions: permessage-deflate; server_max_window_bits=10\r\n\r\n\x88\x02\x03\xe8"
+			return good + accept(key) +
+				"Sec-WebSocket-Extensions: permessage-deflate; " +
+				"server_max_window_bits=10\r\n\r\n\x88\x02\x03\xe8"
 		}, 101, ""},
-		{func(string) string { return "HTTP/1.1 200 OK\r\nX: " + strings.Repeat("x", 70000) }, 0, "longer than"},
+		{func(string) string { return "HTTP/1.1 200 OK\r\nX: " + strings.Repeat("x", 70000) }, 0,
+			"longer than"},
 		{func(string) string { return "HTTP/1.1 101 Swi" }, 0, "EOF"},
 		{func(string) string { return "SSH-2.0\r\n\r\n" }, 0, "malformed"},
 	} {
@@ -260,15 +275,18 @@ func TestDialWrong(t *testing.T) {
 	}
 }
 
-// TestBadServer: what a server must not send ends the client's connection, with the code that says so.
+// TestBadServer: what a server must not send ends the client's connection, with the code that says
+// so.
 func TestBadServer(t *testing.T) {
 	for _, row := range []struct {
 		raw  string
 		want string // messages
 		code int
 	}{
-		{unmasked(0x81, "a") + unmasked(0x89, "p") + unmasked(0x82, "b") + unmasked(0x88, "\x03\xe8"), "ab", 1000},
-		{unmasked(0x01, "a") + unmasked(0x00, "b") + unmasked(0x80, "c") + unmasked(0x88, ""), "abc", 1005},
+		{unmasked(0x81, "a") + unmasked(0x89, "p") + unmasked(0x82, "b") + unmasked(0x88, "\x03\xe8"),
+			"ab", 1000},
+		{unmasked(0x01, "a") + unmasked(0x00, "b") + unmasked(0x80, "c") + unmasked(0x88, ""), "abc",
+			1005},
 		{frame(0x81, "masked"), "", 1002},
 		{unmasked(0x81, "a") + unmasked(0x83, ""), "a", 1002},
 		{unmasked(0x80, "a"), "", 1002},
@@ -282,8 +300,9 @@ func TestBadServer(t *testing.T) {
 	} {
 		for cut := 0; cut <= len(row.raw); cut += 1 + len(row.raw)/4 {
 			url := accepts(t, func(c net.Conn, key string) {
-				_, _ = io.WriteString(c, "HTTP/1.1 101 Switching\r\nUpgrade: websocket\r\nConnection: upgrade\r\n"+
-					"Sec-WebSocket-Accept: "+websocket.AcceptKey(key)+"\r\n\r\n"+row.raw[:cut])
+				_, _ = io.WriteString(c,
+					"HTTP/1.1 101 Switching\r\nUpgrade: websocket\r\nConnection: upgrade\r\n"+
+						"Sec-WebSocket-Accept: "+websocket.AcceptKey(key)+"\r\n\r\n"+row.raw[:cut])
 				_, _ = io.WriteString(c, row.raw[cut:])
 				_ = c.(*net.TCPConn).CloseWrite()
 				_, _ = io.Copy(io.Discard, c)
@@ -363,8 +382,8 @@ func TestNetConn(t *testing.T) {
 	s.Idle()
 }
 
-// TestRelay: a handler that dials another server and passes on both directions, with a thread for each
-// connection and mailboxes between them. When one connection ends, so does the other.
+// TestRelay: a handler that dials another server and passes on both directions, with a thread for
+// each connection and mailboxes between them. When one connection ends, so does the other.
 func TestRelay(t *testing.T) {
 	modes.Run(t, func(t *testing.T, m mode) {
 		ends := make(chan error, 1)

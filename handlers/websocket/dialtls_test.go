@@ -113,7 +113,8 @@ func TestDialStalls(t *testing.T) {
 		serve func(c net.Conn, end <-chan struct{})
 		why   string // "": the limit
 	}{
-		{"silent", websocket.Dialer{}, func(c net.Conn, _ <-chan struct{}) { _, _ = io.Copy(io.Discard, c) }, ""},
+		{"silent", websocket.Dialer{},
+			func(c net.Conn, _ <-chan struct{}) { _, _ = io.Copy(io.Discard, c) }, ""},
 		{"half a hello", websocket.Dialer{}, func(c net.Conn, _ <-chan struct{}) {
 			_, _ = io.WriteString(c, "\x16\x03\x03\x00\x7a\x02\x00\x00\x76\x03\x03")
 			_, _ = io.Copy(io.Discard, c)

@@ -15,13 +15,14 @@
 // The thread of the request owns both directions: it waits in Conn.AwaitAny for messages and for
 // other sources, such as a subscription or a timer, and reads and writes when AwaitAny has
 // returned. Other threads and goroutines reach it through such a source, or through the
-// connection's Mailbox. Between messages a connection holds no buffers. Dial makes the client's end,
-// which is a Conn, too.
+// connection's Mailbox. Between messages a connection holds no buffers. Dial makes the client's
+// end, which is a Conn, too.
 //
-// Of thousands of connections most wait. Under Upgrader.Serve one that waits holds no coroutine either:
-// a Handler is called for each message, and for what the connection has subscribed to.
+// Of thousands of connections most wait. Under Upgrader.Serve one that waits holds no coroutine
+// either: a Handler is called for each message, and for what the connection has subscribed to.
 //
-//	func (m *member) Open(c *websocket.Conn)                             { c.Subscribe(m.room, pubsub.Options{}, m.said) }
+//	func (m *member) Open(c *websocket.Conn)                             { c.Subscribe(m.room,
+//	                                                                     pubsub.Options{}, m.said) }
 //	func (m *member) Message(c *websocket.Conn, kind int, p []byte)      { m.room.Publish(p) }
 //	func (m *member) Closed(c *websocket.Conn, err *websocket.CloseError) {}
 //

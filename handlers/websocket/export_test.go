@@ -20,8 +20,8 @@ func SetCloseWait(d time.Duration) (restore func()) {
 // WindowsHeld returns how many connections have a window of what they have sent.
 func WindowsHeld() int { return int(windowsHeld.Load()) }
 
-// WindowsAgreed returns how many bytes the windows of what peers have sent may take that were agreed
-// upon. LeaveWindows leaves room for so many bytes more, until restore.
+// WindowsAgreed returns how many bytes the windows of what peers have sent may take that were
+// agreed upon. LeaveWindows leaves room for so many bytes more, until restore.
 func WindowsAgreed() int64 { return agreedUpon.Load() }
 
 func LeaveWindows(n int64) (restore func()) {
@@ -71,5 +71,6 @@ func Shares() int {
 	return len(shares)
 }
 
-// SetLastWords bounds how long a connection still sends at a stop. It is for before any server runs.
+// SetLastWords bounds how long a connection still sends at a stop. It is for before any server
+// runs.
 func SetLastWords(d time.Duration) { lastWords = d }

@@ -13,11 +13,12 @@ type Topic interface {
 // Subscribe subscribes a connection under Serve. f is called for each message, on the connection's
 // thread, as the methods of its Handler are; once with nil, if there will be no more (see
 // Subscription.Err). The subscription is the connection's, and ends with it, or by Unsubscribe. The
-// caller does not wait for it. The method that subscribes, and f, may take what has come by its Next;
-// f is called for the rest.
+// caller does not wait for it. The method that subscribes, and f, may take what has come by its
+// Next; f is called for the rest.
 //
 // Relay is for messages that are sent as they are.
-func (c *Conn) Subscribe(to Topic, o pubsub.Options, f func(c *Conn, m *pubsub.Message)) *pubsub.Subscription {
+func (c *Conn) Subscribe(to Topic, o pubsub.Options,
+	f func(c *Conn, m *pubsub.Message)) *pubsub.Subscription {
 	o.Keep = true
 	sub := to.Subscribe(c.thread, o)
 	if c.h == nil || c.phase >= closed {
@@ -36,11 +37,13 @@ func (c *Conn) Subscribe(to Topic, o pubsub.Options, f func(c *Conn, m *pubsub.M
 }
 
 // Relay subscribes a connection under Serve to messages that are sent as frame, a pubsub.Shared,
-// makes them; it must not wait, nor call runtime.Goexit, and is called on the loop or on any thread. Those
-// that have come by then go out together. When there will be no more, because the
-// connection is too slow or has missed what was lost on its way from another process (pubsub.ErrLagged),
-// it is closed with TryAgainLater. It stays open after Unsubscribe, and if the subscription was refused. For the rest see Subscribe.
-func (c *Conn) Relay(to Topic, o pubsub.Options, frame func(m *pubsub.Message) *PreparedMessage) *pubsub.Subscription {
+// makes them; it must not wait, nor call runtime.Goexit, and is called on the loop or on any
+// thread. Those that have come by then go out together. When there will be no more, because the
+// connection is too slow or has missed what was lost on its way from another process
+// (pubsub.ErrLagged), it is closed with TryAgainLater. It stays open after Unsubscribe, and if the
+// subscription was refused. For the rest see Subscribe.
+func (c *Conn) Relay(to Topic, o pubsub.Options,
+	frame func(m *pubsub.Message) *PreparedMessage) *pubsub.Subscription {
 	sub := c.Subscribe(to, o, tooSlow)
 	for f := c.follows; f != nil; f = f.next {
 		if f.sub == sub {
@@ -64,8 +67,8 @@ type follow struct {
 // held reports whether what is relayed waits for the end of a message that the program writes.
 func (f *follow) held(c *Conn) bool { return f.frame != nil && c.writing() }
 
-// last reports whether what the connection is to have is only what remains. The first look at that says
-// what it is, even if it is nothing.
+// last reports whether what the connection is to have is only what remains. The first look at that
+// says what it is, even if it is nothing.
 func (f *follow) last(c *Conn) bool { return c.thread.Loop().Stopping() && f.sub.Group() == "" }
 
 // take returns the next message that the connection is to have; nil: there is none.
@@ -108,8 +111,8 @@ func (f *follow) deliver(c *Conn) bool {
 	return true
 }
 
-// stepOut takes the subscriptions in queue groups out of the line, while the connection is busy: what is
-// published goes to members that wait.
+// stepOut takes the subscriptions in queue groups out of the line, while the connection is busy:
+// what is published goes to members that wait.
 func (c *Conn) stepOut() {
 	for f := c.follows; f != nil; f = f.next {
 		if f.sub.Group() != "" {

@@ -113,8 +113,8 @@ func headerLength(n int) int {
 	return 10
 }
 
-// appendHeader appends the header of a frame without a mask, whose payload has n bytes. first is the
-// frame's first byte.
+// appendHeader appends the header of a frame without a mask, whose payload has n bytes. first is
+// the frame's first byte.
 func appendHeader(b []byte, first byte, n int) []byte {
 	b = append(b, first)
 	switch headerLength(n) {

@@ -23,7 +23,8 @@ func FuzzHeader(f *testing.F) {
 				t.Fatalf("%x: %v, %d, %v; of %x: %v, %d, %v", b, h, n, err, b[:i], hi, ni, erri)
 			}
 		}
-		if err != nil && (n != 0 || err.Code != ProtocolError) || n > maxHeader || n > len(b) || err == nil && n == 0 && len(b) >= maxHeader {
+		if err != nil && (n != 0 || err.Code != ProtocolError) || n > maxHeader || n > len(b) ||
+			err == nil && n == 0 && len(b) >= maxHeader {
 			t.Fatalf("%x: %d, %v", b, n, err)
 		}
 		if n == 0 {
@@ -57,14 +58,15 @@ func FuzzHeader(f *testing.F) {
 		if !bytes.Equal(again, b[:n]) {
 			t.Fatalf("%x: %+v means %x", b[:n], h, again)
 		}
-		if h.length < 0 || h.control() && (!h.fin || h.length > maxControl || h.compressed) || h.compressed && !deflate ||
-			!h.control() && (h.opcode == opContinuation) != continuation {
+		if h.length < 0 || h.control() && (!h.fin || h.length > maxControl || h.compressed) ||
+			h.compressed && !deflate || !h.control() && (h.opcode == opContinuation) != continuation {
 			t.Fatalf("%x: %+v", b, h)
 		}
 		first := b[0]
 		if written := appendHeader(nil, first, int(h.length)); server && !bytes.Equal(written, b[:n]) {
 			t.Fatalf("%x is written as %x", b[:n], written)
-		} else if masked := appendMasked(nil, first, int(h.length), h.key); !server && !bytes.Equal(masked, b[:n]) {
+		} else if masked := appendMasked(nil, first, int(h.length), h.key); !server &&
+			!bytes.Equal(masked, b[:n]) {
 			t.Fatalf("%x is written as %x", b[:n], masked)
 		}
 	})
@@ -79,14 +81,17 @@ func FuzzInflate(f *testing.F) {
 		fl := inflaters.Get().(*inflater)
 		defer inflaters.Put(fl)
 		out, err := fl.inflate(nil, append(bytes.Clone(b), leftOut...), nil, limit, true)
-		if err == nil && len(out) > limit || len(out) > 2*limit || err != nil && err.Code != TooBig && err.Code != InvalidData {
+		if err == nil && len(out) > limit || len(out) > 2*limit ||
+			err != nil && err.Code != TooBig && err.Code != InvalidData {
 			t.Fatalf("%d bytes, %v", len(out), err)
 		}
 		var packed bytes.Buffer
 		w, _ := flate.NewWriter(&packed, 1)
 		_, _ = w.Write(b)
 		_ = w.Flush()
-		out, err = fl.inflate(out[:0], append(bytes.TrimSuffix(packed.Bytes(), []byte("\x00\x00\xff\xff")), leftOut...), nil, int64(len(b)), true)
+		out, err = fl.inflate(out[:0],
+			append(bytes.TrimSuffix(packed.Bytes(), []byte("\x00\x00\xff\xff")), leftOut...), nil,
+			int64(len(b)), true)
 		if err != nil || !bytes.Equal(out, b) {
 			t.Fatalf("%x came out as %x, %v", b, out, err)
 		}

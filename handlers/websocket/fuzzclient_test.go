@@ -20,7 +20,8 @@ import (
 
 // FuzzClient sends whatever comes to its mind behind a good handshake, in two pieces, and nothing
 // more. The server has to come to an end, with frames that are well-formed, a close as the last of
-// them, if it sends one, and the messages that it sends back are UTF-8. In both styles the same comes.
+// them, if it sends one, and the messages that it sends back are UTF-8. In both styles the same
+// comes.
 func FuzzClient(f *testing.F) {
 	for _, r := range rows {
 		if len(r.raw) < 1000 {
@@ -53,7 +54,8 @@ func FuzzClient(f *testing.F) {
 }
 
 // sent sends raw, as FuzzClient says, and returns what comes.
-func sent(t *testing.T, s *site, raw []byte, cut uint16, deflate bool) (got []received, reset bool) {
+func sent(t *testing.T, s *site, raw []byte, cut uint16,
+	deflate bool) (got []received, reset bool) {
 	t.Helper()
 	nc := must.Dial(t, "tcp", s.Addr)
 	defer nc.Close()
@@ -99,8 +101,8 @@ func sent(t *testing.T, s *site, raw []byte, cut uint16, deflate bool) (got []re
 	}
 }
 
-// FuzzServer is FuzzClient for the other end: whatever a server sends, a client that has dialed comes to
-// its end, with text that is UTF-8, and without a message longer than it permits.
+// FuzzServer is FuzzClient for the other end: whatever a server sends, a client that has dialed
+// comes to its end, with text that is UTF-8, and without a message longer than it permits.
 func FuzzServer(f *testing.F) {
 	for _, r := range slices.Concat(rows, compressed) {
 		if raw := []byte(r.raw); len(raw) < 1000 {
@@ -113,9 +115,10 @@ func FuzzServer(f *testing.F) {
 	}
 	ls := loops.Start(f, direct, nil, nil)
 	url := accepts(f, func(c net.Conn, key string) {
-		_, _ = io.WriteString(c, "HTTP/1.1 101 Switching\r\nUpgrade: websocket\r\nConnection: upgrade\r\n"+
-			"Sec-WebSocket-Extensions: permessage-deflate\r\nSec-WebSocket-Accept: "+
-			websocket.AcceptKey(key)+"\r\n\r\n"+<-toSend)
+		_, _ = io.WriteString(c,
+			"HTTP/1.1 101 Switching\r\nUpgrade: websocket\r\nConnection: upgrade\r\n"+
+				"Sec-WebSocket-Extensions: permessage-deflate\r\nSec-WebSocket-Accept: "+
+				websocket.AcceptKey(key)+"\r\n\r\n"+<-toSend)
 		_, _ = io.WriteString(c, <-toSend)
 		_ = c.(*net.TCPConn).CloseWrite()
 		_, _ = io.Copy(io.Discard, c)

@@ -76,7 +76,8 @@ func (u *Upgrader) accept(req *conn.Request) (a agreed, err *HandshakeError) {
 // that are not its business.
 func (a *agreed) answer(h *conn.Header) []byte {
 	b := make([]byte, 0, 256)
-	b = append(b, "HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"...)
+	b = append(b,
+		"HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"...)
 	b = appendField(b, "Sec-WebSocket-Accept", acceptKey(a.key))
 	if a.protocol != "" {
 		b = appendField(b, "Sec-WebSocket-Protocol", a.protocol)
@@ -192,8 +193,8 @@ func parseOrigin(s string) (o origin) {
 	return o
 }
 
-// withoutPort cuts off the port that a scheme implies: browsers leave it out, other clients need not
-// (RFC 9110 section 4.2.3).
+// withoutPort cuts off the port that a scheme implies: browsers leave it out, other clients need
+// not (RFC 9110 section 4.2.3).
 func withoutPort(scheme, authority string) string {
 	switch scheme {
 	case "http":
@@ -204,9 +205,9 @@ func withoutPort(scheme, authority string) string {
 	return authority
 }
 
-// of reports whether a page of that origin is one of the host that the client has asked for. Over TLS
-// its scheme must be https: without TLS, anyone on the way could have sent the page. Without TLS both
-// schemes pass, since a proxy in front may have had TLS with the client.
+// of reports whether a page of that origin is one of the host that the client has asked for. Over
+// TLS its scheme must be https: without TLS, anyone on the way could have sent the page. Without
+// TLS both schemes pass, since a proxy in front may have had TLS with the client.
 func (o origin) of(host string, secure bool) bool {
 	if o.scheme != "https" && (o.scheme != "http" || secure) {
 		return false
@@ -336,8 +337,8 @@ const largestWindow = "15"
 // windowBits are the sizes of windows, as powers of 2.
 var windowBits = []string{"8", "9", "10", "11", "12", "13", "14", largestWindow}
 
-// window returns the limit of a window that the offer names, as a power of 2. A client that names one
-// keeps to it even if the answer does not (RFC 7692 section 7.1.2.2).
+// window returns the limit of a window that the offer names, as a power of 2. A client that names
+// one keeps to it even if the answer does not (RFC 7692 section 7.1.2.2).
 func (o offer) window(name string) uint8 {
 	for _, p := range o.params {
 		if bits, err := strconv.Atoi(p.value); p.name == name && err == nil {

@@ -42,7 +42,8 @@ func start(t testing.TB, m mode, h conn.Handler) *site {
 	return server.Start(t, m, conn.Config{Handler: styled(m, h)})
 }
 
-const handshake = "GET / HTTP/1.1\r\nHost: example.org\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n" +
+const handshake = "GET / HTTP/1.1\r\nHost: example.org\r\nUpgrade: websocket\r\nConnection: " +
+	"Upgrade\r\n" +
 	"Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Version: 13\r\n"
 
 // client is a client that sends what it is told to.

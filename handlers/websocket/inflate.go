@@ -21,9 +21,11 @@ var inflaters = sync.Pool{New: func() any { return &inflater{r: flate.NewReader(
 // last block, which ends the stream.
 const leftOut = "\x00\x00\xff\xff\x01\x00\x00\xff\xff"
 
-// inflate appends the inflated src, which may refer to dict, to dst. It stops beyond limit bytes. complete says that src is a
-// whole message, with leftOut at its end; else it is the beginning of one, without.
-func (f *inflater) inflate(dst, src, dict []byte, limit int64, complete bool) ([]byte, *CloseError) {
+// inflate appends the inflated src, which may refer to dict, to dst. It stops beyond limit bytes.
+// complete says that src is a whole message, with leftOut at its end; else it is the beginning of
+// one, without.
+func (f *inflater) inflate(dst, src, dict []byte, limit int64,
+	complete bool) ([]byte, *CloseError) {
 	// A block may say that it is the last, and an octet comes behind it then (RFC 7692 section
 	// 7.2.3.4); but no more.
 	behind := 1

@@ -9,8 +9,8 @@ import (
 	"github.com/lwango/lwango/stream"
 )
 
-// maxEmpty is how many fragments of a message may be empty and not its last. They add nothing, so no
-// limit of length would ever end a message of these. Only a client that wants to keep the server
+// maxEmpty is how many fragments of a message may be empty and not its last. They add nothing, so
+// no limit of length would ever end a message of these. Only a client that wants to keep the server
 // busy sends more.
 const maxEmpty = 64
 

@@ -19,7 +19,8 @@ type pinged struct {
 func (p *pinged) TryWrite(b []byte) (int, error) { p.pings++; return len(b), nil }
 func (p *pinged) Progress() int64                { return p.read }
 
-// TestKeepAliveTells: whoever has pings sent looks again after each, since it may have waited for room.
+// TestKeepAliveTells: whoever has pings sent looks again after each, since it may have waited for
+// room.
 func TestKeepAliveTells(t *testing.T) {
 	loops.Run(t, func(th *loop.Thread) {
 		link := &pinged{}

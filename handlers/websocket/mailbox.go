@@ -12,8 +12,8 @@ var ErrMailboxFull = errors.New("websocket: mailbox is full")
 
 var errOverflow = &CloseError{Code: TryAgainLater, Text: "too slow"}
 
-// Mailbox takes messages for a connection from any goroutine. The connection's thread sends them, in
-// their order, while it waits in AwaitAny or reads, and under Serve between messages.
+// Mailbox takes messages for a connection from any goroutine. The connection's thread sends them,
+// in their order, while it waits in AwaitAny or reads, and under Serve between messages.
 type Mailbox struct {
 	mu     sync.Mutex
 	thread *loop.Thread
@@ -62,8 +62,8 @@ func (c *Conn) Mailbox(limit int, closes bool) *Mailbox {
 }
 
 // Send puts a message of kind Text or Binary into the mailbox. It copies p and does not wait. The
-// error is ErrMailboxFull, or the *CloseError with which the connection has ended. That there is none
-// does not mean that the peer will get the message. Any goroutine may call it.
+// error is ErrMailboxFull, or the *CloseError with which the connection has ended. That there is
+// none does not mean that the peer will get the message. Any goroutine may call it.
 func (m *Mailbox) Send(kind int, p []byte) error {
 	if _, _, err := data(kind); err != nil {
 		return err

@@ -16,13 +16,15 @@ import (
 )
 
 // posting is a handler that gives its mailbox to the test and echoes.
-func posting(limit int, closes bool, boxes chan<- *websocket.Mailbox, ends chan<- error) conn.Handler {
+func posting(limit int, closes bool, boxes chan<- *websocket.Mailbox,
+	ends chan<- error) conn.Handler {
 	return talking(new(websocket.Upgrader), talk{message: back, ends: ends,
 		open: func(c *websocket.Conn) { boxes <- c.Mailbox(limit, closes) }})
 }
 
 // reading is posting that waits in reads, and not in AwaitAny.
-func reading(limit int, closes bool, boxes chan<- *websocket.Mailbox, ends chan<- error) conn.Handler {
+func reading(limit int, closes bool, boxes chan<- *websocket.Mailbox,
+	ends chan<- error) conn.Handler {
 	return having(new(websocket.Upgrader), func(c *websocket.Conn) {
 		boxes <- c.Mailbox(limit, closes)
 		for {
@@ -39,10 +41,11 @@ func reading(limit int, closes bool, boxes chan<- *websocket.Mailbox, ends chan<
 }
 
 // waits are handlers that give their mailboxes to the test.
-var waits = []func(limit int, closes bool, boxes chan<- *websocket.Mailbox, ends chan<- error) conn.Handler{posting, reading}
+var waits = []func(limit int, closes bool, boxes chan<- *websocket.Mailbox,
+	ends chan<- error) conn.Handler{posting, reading}
 
-// TestMailbox: goroutines send through the connection's thread, each in its own order, while it waits
-// for messages and while it reads one that does not come to its end.
+// TestMailbox: goroutines send through the connection's thread, each in its own order, while it
+// waits for messages and while it reads one that does not come to its end.
 func TestMailbox(t *testing.T) {
 	both(t, func(t *testing.T, m mode) {
 		for _, h := range waits {
@@ -51,7 +54,8 @@ func TestMailbox(t *testing.T) {
 	})
 }
 
-func mailbox(t *testing.T, m mode, h func(int, bool, chan<- *websocket.Mailbox, chan<- error) conn.Handler) {
+func mailbox(t *testing.T, m mode,
+	h func(int, bool, chan<- *websocket.Mailbox, chan<- error) conn.Handler) {
 	t.Helper()
 	boxes, ends := make(chan *websocket.Mailbox, 1), make(chan error, 1)
 	s := start(t, m, h(1<<20, false, boxes, ends))
@@ -179,7 +183,9 @@ func TestMailboxServed(t *testing.T) {
 	modes.Run(t, func(t *testing.T, m mode) {
 		b := &boxed{make(chan *websocket.Mailbox, 1)}
 		u := websocket.Upgrader{Compression: true, Takeover: true}
-		s := start(t, m, func(req *conn.Request, resp *conn.Response) int { return u.Serve(req, resp, b) })
+		s := start(t, m, func(req *conn.Request, resp *conn.Response) int {
+			return u.Serve(req, resp, b)
+		})
 		held := websocket.WindowsHeld()
 		c := &client{s.Dial()}
 		c.Send(handshake + "Sec-WebSocket-Extensions: permessage-deflate\r\n\r\n")

@@ -15,7 +15,8 @@ func naive(key [4]byte, at int64, p []byte) {
 
 // FuzzMask: masking by words does what masking by bytes does, wherever the payload is cut.
 func FuzzMask(f *testing.F) {
-	f.Add([]byte("a payload that is longer than thirty-two bytes, and not by a whole word"), uint32(0x12345678), uint16(5))
+	f.Add([]byte("a payload that is longer than thirty-two bytes, and not by a whole word"),
+		uint32(0x12345678), uint16(5))
 	f.Add([]byte("short"), uint32(0xff000000), uint16(1))
 	f.Fuzz(func(t *testing.T, p []byte, k uint32, cut uint16) {
 		key := [4]byte{byte(k >> 24), byte(k >> 16), byte(k >> 8), byte(k)}

@@ -25,8 +25,9 @@ func TestServeMemoryHTTP2(t *testing.T) {
 		n++
 		return u.Serve(req, resp, counter{room, nil})
 	})
-	per := s.IdleStreamBytes([]string{":method", "CONNECT", ":protocol", "websocket", ":scheme", "http",
-		":path", "/", ":authority", "example.org", "sec-websocket-version", "13"},
+	per := s.IdleStreamBytes(
+		[]string{":method", "CONNECT", ":protocol", "websocket", ":scheme", "http",
+			":path", "/", ":authority", "example.org", "sec-websocket-version", "13"},
 		frame(0x81, "hello"), "\x81\x05hello")
 	t.Logf("%d bytes", per)
 	if per > most {

@@ -14,7 +14,8 @@ import (
 	"github.com/lwango/lwango/pubsub"
 )
 
-// TestServeMemory: what an idle connection takes that is subscribed, in a room of ten, after a message.
+// TestServeMemory: what an idle connection takes that is subscribed, in a room of ten, after a
+// message.
 func TestServeMemory(t *testing.T) {
 	ci.Without(t, race.Enabled || invariants.Enabled, "these take memory of their own")
 	modes.Run(t, func(t *testing.T, m mode) {

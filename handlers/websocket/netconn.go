@@ -9,8 +9,9 @@ import (
 
 // NetConn returns the connection as a net.Conn, for code that moves bytes: a Write is a message of
 // kind Text or Binary, and a Read reads on through all messages of any kind. A close of the peer's
-// with NormalClosure, GoingAway or without a code is io.EOF, and Close closes with NormalClosure. The
-// deadlines are the connection's; see SetReadDeadline. The net.Conn is for the connection's thread.
+// with NormalClosure, GoingAway or without a code is io.EOF, and Close closes with NormalClosure.
+// The deadlines are the connection's; see SetReadDeadline. The net.Conn is for the connection's
+// thread.
 func (c *Conn) NetConn(kind int) net.Conn { return &netConn{Conn: c, kind: kind} }
 
 type netConn struct {

@@ -7,9 +7,9 @@ import (
 	"github.com/lwango/lwango/pubsub"
 )
 
-// Notified implements conn.NotifyKeeper. What is relayed goes out from the loop itself, if the connection
-// has nothing else to do, and its kernel has room: the coroutine, its buffers and the looks of Run are
-// most of what a delivery costs beside the system call.
+// Notified implements conn.NotifyKeeper. What is relayed goes out from the loop itself, if the
+// connection has nothing else to do, and its kernel has room: the coroutine, its buffers and the
+// looks of Run are most of what a delivery costs beside the system call.
 func (s *served) Notified(d *loop.Descriptor) bool {
 	c := (*Conn)(s)
 	if c.phase != opened || c.cut || c.threadOnly || c.asked || c.want.deflate || c.writing() {
@@ -28,8 +28,8 @@ func (s *served) Notified(d *loop.Descriptor) bool {
 	return true
 }
 
-// send sends a message on the loop, and reports whether it has begun to. What the kernel has no room
-// for is left to the thread.
+// send sends a message on the loop, and reports whether it has begun to. What the kernel has no
+// room for is left to the thread.
 func (f *follow) send(c *Conn, d *loop.Descriptor, m *pubsub.Message) bool {
 	p := f.framed(c, m)
 	if p == nil || len(p.frame) > writePiece {

@@ -27,14 +27,15 @@ func (h *hearer) Message(c *websocket.Conn, kind int, p []byte) {
 }
 func (h *hearer) Closed(*websocket.Conn, *websocket.CloseError) {}
 
-func hearing(room *pubsub.Topic, frame func(m *pubsub.Message) *websocket.PreparedMessage) conn.Handler {
+func hearing(room *pubsub.Topic,
+	frame func(m *pubsub.Message) *websocket.PreparedMessage) conn.Handler {
 	return func(req *conn.Request, resp *conn.Response) int {
 		return new(websocket.Upgrader).Serve(req, resp, &hearer{room, frame})
 	}
 }
 
-// TestRelayNeedsNoCoroutine: what is relayed to idle connections resumes none of their threads, and what
-// the connection says meanwhile goes on as ever.
+// TestRelayNeedsNoCoroutine: what is relayed to idle connections resumes none of their threads, and
+// what the connection says meanwhile goes on as ever.
 func TestRelayNeedsNoCoroutine(t *testing.T) {
 	modes.Run(t, func(t *testing.T, m mode) {
 		room := new(pubsub.Hub).Topic("room")
@@ -68,7 +69,8 @@ func TestRelayNeedsNoCoroutine(t *testing.T) {
 	}, plain, direct, overUNIX)
 }
 
-// TestRelayToFullKernel: what the kernel has no room for follows when it has, whole and in its order.
+// TestRelayToFullKernel: what the kernel has no room for follows when it has, whole and in its
+// order.
 func TestRelayToFullKernel(t *testing.T) {
 	modes.Run(t, func(t *testing.T, m mode) {
 		const many = 200
@@ -125,8 +127,8 @@ func TestRelayPanics(t *testing.T) {
 	}, direct)
 }
 
-// TestRelayPanicsOnTheLoop: a frame function that needs a thread is called on the loop once, and that is
-// logged.
+// TestRelayPanicsOnTheLoop: a frame function that needs a thread is called on the loop once, and
+// that is logged.
 func TestRelayPanicsOnTheLoop(t *testing.T) {
 	room := new(pubsub.Hub).Topic("room")
 	var calls atomic.Int32

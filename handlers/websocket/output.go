@@ -11,9 +11,9 @@ import (
 // writePiece is how much a peer must take within the write timeout.
 const writePiece = 64 << 10
 
-// sendFrame writes one frame. first is its first byte. The beginning of a long payload goes out with
-// the header, from one buffer, and the rest behind it from where it is, in the same system call where
-// the connection can do that.
+// sendFrame writes one frame. first is its first byte. The beginning of a long payload goes out
+// with the header, from one buffer, and the rest behind it from where it is, in the same system
+// call where the connection can do that.
 func (c *Conn) sendFrame(first byte, p []byte) error {
 	if c.err != nil {
 		return c.err

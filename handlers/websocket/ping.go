@@ -14,8 +14,8 @@ func (c *Conn) Ping() error {
 	return c.sendFrame(finBit|opPing, binary.BigEndian.AppendUint64(nil, uint64(x.pinged)))
 }
 
-// RoundTrip returns how long the peer took to answer a Ping, the last one that was answered; 0: none
-// was.
+// RoundTrip returns how long the peer took to answer a Ping, the last one that was answered; 0:
+// none was.
 func (c *Conn) RoundTrip() time.Duration {
 	if c.extra == nil {
 		return 0

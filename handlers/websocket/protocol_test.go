@@ -161,7 +161,8 @@ var rows = []row{
 		[]received{text("a")}, 1000},
 	{"too many empty fragments", frame(0x01, "a") + strings.Repeat(frame(0x00, ""), 65), nil, 1008},
 	{"empty fragments of many messages", strings.Repeat(frame(0x01, "")+frame(0x80, "a"), 70) +
-		frame(0x01, "") + strings.Repeat(frame(0x00, ""), 64), slices.Repeat([]received{text("a")}, 70), 1008},
+		frame(0x01, "") + strings.Repeat(frame(0x00, ""), 64), slices.Repeat([]received{text("a")}, 70),
+		1008},
 	{"sum overflows", frame(0x02, "x") + long(0x80, 127, 1<<63-1, ""), nil, 1009},
 
 	// Text (section 8.1).

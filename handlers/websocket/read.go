@@ -10,8 +10,8 @@ import (
 
 // ReadMessage waits for a message and returns it. p is valid until the next call of a method that
 // reads or waits. The error is the *CloseError with which the connection has ended, or
-// loop.ErrDeadlineExceeded, see SetReadDeadline; of a connection that was dialed, also another one of
-// Thread.AwaitAny's.
+// loop.ErrDeadlineExceeded, see SetReadDeadline; of a connection that was dialed, also another one
+// of Thread.AwaitAny's.
 func (c *Conn) ReadMessage() (kind int, p []byte, err error) {
 	if err = c.begin(); err != nil {
 		return 0, nil, err

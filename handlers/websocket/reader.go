@@ -6,11 +6,11 @@ import (
 	"sync"
 )
 
-// NextReader waits for a message and returns a reader of it, which gives what has come of it without
-// waiting for the rest. So a message may be longer than memory is to be, see SetReadLimit. The next
-// NextReader or ReadMessage drops what was not read of it; until then, c is ready in AwaitAny when there
-// is more of it. The errors of NextReader are those of ReadMessage; Read returns io.EOF at the end of
-// the message. Text that cannot become UTF-8
+// NextReader waits for a message and returns a reader of it, which gives what has come of it
+// without waiting for the rest. So a message may be longer than memory is to be, see SetReadLimit.
+// The next NextReader or ReadMessage drops what was not read of it; until then, c is ready in
+// AwaitAny when there is more of it. The errors of NextReader are those of ReadMessage; Read
+// returns io.EOF at the end of the message. Text that cannot become UTF-8
 // ends the connection with the byte that says so; bytes before it may have been read.
 func (c *Conn) NextReader() (kind int, r io.Reader, err error) {
 	if err = c.begin(); err != nil {

@@ -72,8 +72,8 @@ func (r *relayed) Message(c *websocket.Conn, _ int, text []byte) {
 }
 func (r *relayed) Closed(*websocket.Conn, *websocket.CloseError) {}
 
-// Under Serve, what has come goes out together, in its order, and a connection that has fallen behind
-// is closed.
+// Under Serve, what has come goes out together, in its order, and a connection that has fallen
+// behind is closed.
 func TestRelayed(t *testing.T) {
 	run(t, func(t *testing.T, m mode) {
 		hub := new(pubsub.Hub)
@@ -166,8 +166,8 @@ func TestRelayWaitsForTheWriter(t *testing.T) {
 	}, direct, overTLS, modes.HTTP2)
 }
 
-// A prepared message that compression does not shorten goes out as it is, and counts for nothing that is
-// compressed.
+// A prepared message that compression does not shorten goes out as it is, and counts for nothing
+// that is compressed.
 func TestPreparedRandom(t *testing.T) {
 	random := make([]byte, 1000)
 	_, _ = rand.NewChaCha8([32]byte{1}).Read(random)

@@ -19,7 +19,9 @@ func TestMemberNeverReads(t *testing.T) {
 		entered := make(chan struct{}, 2)
 		k := talk{room: room, options: pubsub.Options{Queue: 1000}, message: back, ends: ends,
 			open: func(*websocket.Conn) { entered <- struct{}{} },
-			said: func(c *websocket.Conn, m *pubsub.Message) { _ = c.WriteMessage(websocket.Binary, m.Data) }}
+			said: func(c *websocket.Conn, m *pubsub.Message) {
+				_ = c.WriteMessage(websocket.Binary, m.Data)
+			}}
 		usual := talking(new(websocket.Upgrader), k)
 		strict := talking(&websocket.Upgrader{WriteTimeout: 50 * time.Millisecond}, k)
 		s := start(t, m, func(req *conn.Request, resp *conn.Response) int {
@@ -47,8 +49,8 @@ func TestMemberNeverReads(t *testing.T) {
 	})
 }
 
-// TestHubAtItsLimit: a member that is behind while the hub has no room for more misses the oldest, and the
-// others nothing.
+// TestHubAtItsLimit: a member that is behind while the hub has no room for more misses the oldest,
+// and the others nothing.
 func TestHubAtItsLimit(t *testing.T) {
 	both(t, func(t *testing.T, m mode) {
 		const size, many = 1000, 60
@@ -97,8 +99,8 @@ func TestHubAtItsLimit(t *testing.T) {
 	})
 }
 
-// TestMemberLeaves: one that leaves takes nothing from the room, whether it was told of a message before
-// or is told right after.
+// TestMemberLeaves: one that leaves takes nothing from the room, whether it was told of a message
+// before or is told right after.
 func TestMemberLeaves(t *testing.T) {
 	both(t, func(t *testing.T, m mode) {
 		room, ends, entered := new(pubsub.Hub).Topic("room"), make(chan error, 8), make(chan struct{}, 8)

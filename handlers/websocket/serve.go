@@ -11,11 +11,11 @@ import (
 	"github.com/lwango/lwango/stream"
 )
 
-// Handler is what a connection does under Serve. Its methods are called on the connection's thread, one
-// at a time. They are sequential code, which may wait for anything, as a handler of requests may,
-// and holds up nothing but its own connection. Threads that a method starts (Thread.Go), and what it
-// defers (Thread.Defer), end before the connection is idle, and hold it up until then. What the
-// connection has to remember is the Handler's.
+// Handler is what a connection does under Serve. Its methods are called on the connection's thread,
+// one at a time. They are sequential code, which may wait for anything, as a handler of requests
+// may, and holds up nothing but its own connection. Threads that a method starts (Thread.Go), and
+// what it defers (Thread.Defer), end before the connection is idle, and hold it up until then. What
+// the connection has to remember is the Handler's.
 //
 // A panic is logged and ends the connection with InternalError.
 type Handler interface {
@@ -35,9 +35,9 @@ type Handler interface {
 
 // Serve answers the request as Upgrade does, and lets h have the connection. The handler of the
 // request returns the result at once. Between messages, what the connection has subscribed to, and
-// pings that are due, the connection holds no coroutine and no buffer, and nothing of the request but
-// its context, its line in the access log, and what was deferred by Request.Defer, which all end with
-// the connection. So h has to take from the request what it needs.
+// pings that are due, the connection holds no coroutine and no buffer, and nothing of the request
+// but its context, its line in the access log, and what was deferred by Request.Defer, which all
+// end with the connection. So h has to take from the request what it needs.
 func (u *Upgrader) Serve(req *conn.Request, resp *conn.Response, h Handler) int {
 	c, err := u.upgrade(req, resp)
 	if err != nil {
@@ -114,8 +114,8 @@ func (s *served) Run(t *loop.Thread) (idle time.Duration, more bool) {
 	return s.finish()
 }
 
-// look keeps a connection alive that always has something to send: its peer takes it slowly. What has
-// come from the peer meanwhile counts.
+// look keeps a connection alive that always has something to send: its peer takes it slowly. What
+// has come from the peer meanwhile counts.
 func (s *served) look() {
 	c := (*Conn)(s)
 	if c.thread.Loop().Stopping() {
@@ -126,8 +126,8 @@ func (s *served) look() {
 	}
 }
 
-// deliver delivers what has come for the connection from elsewhere, of each subscription one message or
-// a few, and reports whether there was something.
+// deliver delivers what has come for the connection from elsewhere, of each subscription one
+// message or a few, and reports whether there was something.
 func (s *served) deliver() (some bool) {
 	c := (*Conn)(s)
 	if box := c.box(); box != nil && c.err == nil && box.Ready() {
@@ -177,8 +177,9 @@ func (x *extra) empty() bool {
 		x.then == nil && x.rest == nil && x.lastBy == 0
 }
 
-// handle handles a message, if one is there. Its rest is waited for here only if the message is long:
-// a short one comes into the buffer first. What a method has not read of the last one is dropped.
+// handle handles a message, if one is there. Its rest is waited for here only if the message is
+// long: a short one comes into the buffer first. What a method has not read of the last one is
+// dropped.
 func (s *served) handle() bool {
 	c := (*Conn)(s)
 	begun, _ := c.advance()

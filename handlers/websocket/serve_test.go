@@ -137,8 +137,8 @@ func (m *member) done(t *testing.T, s *site) {
 	}
 }
 
-// TestServe: a connection is idle between what comes, and holds nothing then. What it has subscribed to
-// is the connection's.
+// TestServe: a connection is idle between what comes, and holds nothing then. What it has
+// subscribed to is the connection's.
 func TestServe(t *testing.T) {
 	modes.Run(t, func(t *testing.T, m mode) {
 		hub := new(pubsub.Hub)
@@ -233,9 +233,11 @@ func TestServeEnds(t *testing.T) {
 			}
 			go s.Stop(time.Millisecond)
 		}, 0, nil},
-		"says bye": {"", func(_ *site, c *client, _ *member) { c.Send(bye) }, 1000, []string{"closed 1000"}},
-		"leaves":   {"", func(_ *site, c *client, _ *member) { c.Close() }, 0, []string{"closed 1006"}},
-		"resets":   {"", func(_ *site, c *client, _ *member) { c.Reset(); c.Close() }, 0, []string{"closed 1006"}},
+		"says bye": {"", func(_ *site, c *client, _ *member) { c.Send(bye) }, 1000,
+			[]string{"closed 1000"}},
+		"leaves": {"", func(_ *site, c *client, _ *member) { c.Close() }, 0, []string{"closed 1006"}},
+		"resets": {"", func(_ *site, c *client, _ *member) { c.Reset(); c.Close() }, 0,
+			[]string{"closed 1006"}},
 		"leaves in a message": {"", func(s *site, c *client, _ *member) {
 			c.Send(frame(0x81, "abc")[:7])
 			s.Settle()
@@ -248,15 +250,21 @@ func TestServeEnds(t *testing.T) {
 		}, 0, []string{"message", "closed 1006"}},
 		"leaves in Closed": {"", func(_ *site, c *client, _ *member) { c.Send(bye); c.Close() }, 0,
 			[]string{"closed 1000"}},
-		"closes":         {"", func(_ *site, c *client, _ *member) { c.Send(frame(0x81, "close") + bye) }, 4001, []string{"message", "closed 4001"}},
-		"bad frame":      {"", func(_ *site, c *client, _ *member) { c.Send(frame(0x83, "")) }, 1002, []string{"closed 1002"}},
-		"open panics":    {"open", func(*site, *client, *member) {}, 1011, []string{"closed 1011"}},
-		"message panics": {"message", func(_ *site, c *client, _ *member) { c.Send(frame(0x81, "x")) }, 1011, []string{"message", "closed 1011"}},
+		"closes": {"", func(_ *site, c *client, _ *member) { c.Send(frame(0x81, "close") + bye) },
+			4001, []string{"message", "closed 4001"}},
+		"bad frame": {"", func(_ *site, c *client, _ *member) { c.Send(frame(0x83, "")) }, 1002,
+			[]string{"closed 1002"}},
+		"open panics": {"open", func(*site, *client, *member) {}, 1011, []string{"closed 1011"}},
+		"message panics": {"message", func(_ *site, c *client, _ *member) { c.Send(frame(0x81, "x")) },
+			1011, []string{"message", "closed 1011"}},
 		"item panics": {"item", func(_ *site, _ *client, who *member) { who.room.Publish(nil) }, 1011,
 			[]string{"item", "closed 1011"}},
-		"closed panics": {"closed 1000", func(_ *site, c *client, _ *member) { c.Send(bye) }, 1000, []string{"closed 1000"}},
-		"exits":         {"", func(_ *site, c *client, _ *member) { c.Send(frame(0x81, "exit")) }, 1000, []string{"message", "closed 1000"}},
-		"stop":          {"", func(s *site, _ *client, _ *member) { go s.Stop(time.Minute) }, 1001, []string{"closed 1001"}},
+		"closed panics": {"closed 1000", func(_ *site, c *client, _ *member) { c.Send(bye) }, 1000,
+			[]string{"closed 1000"}},
+		"exits": {"", func(_ *site, c *client, _ *member) { c.Send(frame(0x81, "exit")) }, 1000,
+			[]string{"message", "closed 1000"}},
+		"stop": {"", func(s *site, _ *client, _ *member) { go s.Stop(time.Minute) }, 1001,
+			[]string{"closed 1001"}},
 		"killed in Message": {"", func(s *site, c *client, who *member) {
 			c.Send(frame(0x81, "sleep"))
 			who.expect(t, "message")
@@ -299,7 +307,8 @@ func TestServeEnds(t *testing.T) {
 func TestServeKeepsAlive(t *testing.T) {
 	modes.Run(t, func(t *testing.T, m mode) {
 		who := new(member)
-		s, c := serveMember(t, m, who, &websocket.Upgrader{PingInterval: time.Minute, IdleTimeout: 2 * time.Minute})
+		s, c := serveMember(t, m, who,
+			&websocket.Upgrader{PingInterval: time.Minute, IdleTimeout: 2 * time.Minute})
 		for range 3 {
 			s.Skip(61 * time.Second)
 			c.expect(received{0x89, ""})

@@ -11,8 +11,8 @@ import (
 	"github.com/lwango/lwango/pubsub"
 )
 
-// both gives each mode the same test, in both styles of what talk describes: with the handler's own loop,
-// and under Serve.
+// both gives each mode the same test, in both styles of what talk describes: with the handler's own
+// loop, and under Serve.
 func both(t *testing.T, f func(t *testing.T, m mode)) {
 	run(t, f)
 	modes.Run(t, f, serving(direct), serving(overTLS), serving(modes.HTTP2))
@@ -44,8 +44,8 @@ func isServed(req *conn.Request) bool {
 	return is
 }
 
-// talk is what a program does with a connection, in either style. Without message, open has all of the
-// conversation, and the connection ends with it.
+// talk is what a program does with a connection, in either style. Without message, open has all of
+// the conversation, and the connection ends with it.
 type talk struct {
 	open    func(c *websocket.Conn)
 	message func(c *websocket.Conn, kind int, p []byte) // is called for each that comes

@@ -13,8 +13,8 @@ import (
 	"github.com/lwango/lwango/pubsub"
 )
 
-// TestServeSendsLast: what was published, or is in the mailbox, when the server stops comes before the
-// close; what is for any member of a queue group does not.
+// TestServeSendsLast: what was published, or is in the mailbox, when the server stops comes before
+// the close; what is for any member of a queue group does not.
 func TestServeSendsLast(t *testing.T) {
 	modes.Run(t, func(t *testing.T, m mode) {
 		hub := new(pubsub.Hub)
@@ -119,26 +119,29 @@ func TestStopOfTheSlow(t *testing.T) {
 	}
 }
 
-// TestStopOfTheFull: the time for the last words is over between two messages, and the close has no room.
+// TestStopOfTheFull: the time for the last words is over between two messages, and the close has no
+// room.
 func TestStopOfTheFull(t *testing.T) {
 	t.Parallel()
 	room, ends, began := new(pubsub.Hub).Topic("room"), make(chan error, 1), time.Time{}
-	s := start(t, serving(modes.HTTP2), talking(&websocket.Upgrader{WriteTimeout: wait.Patience}, talk{room: room, message: back, ends: ends,
-		said: func(c *websocket.Conn, m *pubsub.Message) {
-			l := c.Thread().Loop()
-			if string(m.Data) == "stop" {
-				l.Stop(wait.Patience)
-				_, _ = c.Thread().AwaitAny(-1, l.Stopped())
-				room.Publish([]byte("last"))
-				return
-			}
-			// As much as the window of the stream, with a header of four bytes.
-			if err := c.WriteMessage(websocket.Binary, make([]byte, http2.Window-4)); err != nil {
-				t.Error(err)
-			}
-			l.Skip(4 * time.Second) // more than the last words have
-			began = time.Now()
-		}}))
+	s := start(t, serving(modes.HTTP2),
+		talking(&websocket.Upgrader{WriteTimeout: wait.Patience},
+			talk{room: room, message: back, ends: ends,
+				said: func(c *websocket.Conn, m *pubsub.Message) {
+					l := c.Thread().Loop()
+					if string(m.Data) == "stop" {
+						l.Stop(wait.Patience)
+						_, _ = c.Thread().AwaitAny(-1, l.Stopped())
+						room.Publish([]byte("last"))
+						return
+					}
+					// As much as the window of the stream, with a header of four bytes.
+					if err := c.WriteMessage(websocket.Binary, make([]byte, http2.Window-4)); err != nil {
+						t.Error(err)
+					}
+					l.Skip(4 * time.Second) // more than the last words have
+					began = time.Now()
+				}}))
 	c := &client{s.Dial()}
 	c.Send(handshake + "\r\n")
 	c.answered()
@@ -177,8 +180,8 @@ func (l *leaver) Closed(_ *websocket.Conn, err *websocket.CloseError) {
 	l.ends <- err.Code
 }
 
-// TestStopOfLeavers: what members of a room say when a stop ends them is for none of those that it ends
-// later, however many there are.
+// TestStopOfLeavers: what members of a room say when a stop ends them is for none of those that it
+// ends later, however many there are.
 func TestStopOfLeavers(t *testing.T) {
 	t.Parallel()
 	const many = 80

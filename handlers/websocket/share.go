@@ -25,8 +25,8 @@ var (
 	shares   = make(map[netip.Addr]int64) // of clients' addresses that have some
 )
 
-// client returns the address that a client's share is counted for: a network of 64 bits of IPv6. That of
-// a UNIX socket is the zero Addr, which has no share of its own.
+// client returns the address that a client's share is counted for: a network of 64 bits of IPv6.
+// That of a UNIX socket is the zero Addr, which has no share of its own.
 func client(a net.Addr) netip.Addr {
 	tcp, ok := a.(*net.TCPAddr)
 	if !ok {
@@ -39,14 +39,15 @@ func client(a net.Addr) netip.Addr {
 	return at
 }
 
-// agreeOnWindow reports whether there is room for a window of 2^bits bytes of what a client of an address
-// sends. Then it is agreed upon, until disagree.
+// agreeOnWindow reports whether there is room for a window of 2^bits bytes of what a client of an
+// address sends. Then it is agreed upon, until disagree.
 func agreeOnWindow(at netip.Addr, bits uint8) bool {
 	size := int64(1) << bits
 	sharesMu.Lock()
 	defer sharesMu.Unlock()
 	share := shares[at] + size
-	if all := agreedUpon.Add(size); all > maxAgreed || at.IsValid() && all > maxAgreed/2 && share > maxShare {
+	if all := agreedUpon.Add(size); all > maxAgreed ||
+		at.IsValid() && all > maxAgreed/2 && share > maxShare {
 		agreedUpon.Add(-size)
 		return false
 	}

@@ -161,7 +161,8 @@ func TestReaderHasNoLimitOfMemory(t *testing.T) {
 	})
 }
 
-// TestReadDeadline: one that passes between messages does no harm; within one it ends the connection.
+// TestReadDeadline: one that passes between messages does no harm; within one it ends the
+// connection.
 func TestReadDeadline(t *testing.T) {
 	both(t, func(t *testing.T, m mode) {
 		u, ends := new(websocket.Upgrader), make(chan error, 1)
@@ -178,7 +179,8 @@ func TestReadDeadline(t *testing.T) {
 			if _, p, err := c.ReadMessage(); string(p) != "a" {
 				t.Error(err)
 			}
-			for err = loop.ErrDeadlineExceeded; errors.Is(err, loop.ErrDeadlineExceeded); { // before it has begun
+			// before it has begun
+			for err = loop.ErrDeadlineExceeded; errors.Is(err, loop.ErrDeadlineExceeded); {
 				c.SetReadDeadline(time.Now().Add(200 * time.Millisecond))
 				_, _, err = c.ReadMessage()
 			}
@@ -204,7 +206,8 @@ func TestRoundTrip(t *testing.T) {
 				if err != nil {
 					return
 				}
-				_ = c.WriteMessage(websocket.Text, fmt.Append(p, c.RoundTrip() > 0, c.RoundTrip() < time.Minute))
+				_ = c.WriteMessage(websocket.Text,
+					fmt.Append(p, c.RoundTrip() > 0, c.RoundTrip() < time.Minute))
 			}
 		}))
 		c := upgrade(s)

@@ -27,8 +27,8 @@ type Upgrader struct {
 	// Origins are the other sites whose pages may connect, as browsers write them
 	// (https://example.org), or * for all. Without them, a request with an Origin must come from a
 	// page of the same host. Scheme, host and port are compared; ws stands for http and wss for https,
-	// as clients that are no browsers have them. If CheckOrigin is set, it alone decides about requests
-	// with an Origin.
+	// as clients that are no browsers have them. If CheckOrigin is set, it alone decides about
+	// requests with an Origin.
 	Origins     []string
 	CheckOrigin func(req *conn.Request, origin string) bool
 
@@ -45,10 +45,11 @@ type Upgrader struct {
 	// messages that are alike become a few bytes. A connection that sends has a window of 8 KiB for
 	// that, until it has sent nothing for ten seconds; 4096 connections of a process have one at a
 	// time, and the others compress each message by itself. PeerTakeover lets the client's messages
-	// do so. Its price is that each connection whose client has sent compressed messages keeps the last
-	// 32 KiB of these until it ends, or as much as the client says in client_max_window_bits. The
-	// connections of a process keep 64 MiB together, and once half of that is taken, those of an address
-	// 4 MiB; the clients of further ones are told that each message is to be compressed by itself.
+	// do so. Its price is that each connection whose client has sent compressed messages keeps the
+	// last 32 KiB of these until it ends, or as much as the client says in client_max_window_bits. The
+	// connections of a process keep 64 MiB together, and once half of that is taken, those of an
+	// address 4 MiB; the clients of further ones are told that each message is to be compressed by
+	// itself.
 	Takeover     bool
 	PeerTakeover bool
 

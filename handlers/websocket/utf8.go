@@ -2,7 +2,8 @@ package websocket
 
 import "unicode/utf8"
 
-// runes checks text that comes in parts (RFC 6455 section 8.1). The zero value is for its beginning.
+// runes checks text that comes in parts (RFC 6455 section 8.1). The zero value is for its
+// beginning.
 type runes struct {
 	cut [utf8.UTFMax]byte // the beginning of a rune
 	n   int

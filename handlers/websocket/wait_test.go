@@ -19,7 +19,8 @@ import (
 func TestLonePing(t *testing.T) {
 	both(t, func(t *testing.T, m mode) {
 		const limit = wait.Patience
-		s := start(t, m, echo(&websocket.Upgrader{MessageTimeout: limit, PingInterval: -1, IdleTimeout: time.Hour}))
+		s := start(t, m,
+			echo(&websocket.Upgrader{MessageTimeout: limit, PingInterval: -1, IdleTimeout: time.Hour}))
 		c := upgrade(s)
 		for range 3 {
 			c.Send(frame(0x89, "p"))
@@ -47,7 +48,8 @@ func TestWaitCountsFromItsCall(t *testing.T) {
 			began := time.Now()
 			_, err = c.AwaitAny(limit)
 			// the loop's clock has whole milliseconds
-			if d := time.Since(began); d < limit-2*time.Millisecond || !errors.Is(err, os.ErrDeadlineExceeded) {
+			if d := time.Since(began); d < limit-2*time.Millisecond ||
+				!errors.Is(err, os.ErrDeadlineExceeded) {
 				t.Errorf("waited for %v only: %v", d, err)
 			}
 			best := time.Hour // on a busy machine any wait may be long

@@ -9,8 +9,8 @@ import (
 	"github.com/lwango/lwango/internal/test/modes"
 )
 
-// TestPeerWindowsAreShared: when half of the room for windows of clients is taken, a single address cannot
-// have the rest.
+// TestPeerWindowsAreShared: when half of the room for windows of clients is taken, a single address
+// cannot have the rest.
 func TestPeerWindowsAreShared(t *testing.T) {
 	modes.Run(t, func(t *testing.T, m mode) {
 		s := start(t, m, echo(&websocket.Upgrader{Compression: true, PeerTakeover: true}))

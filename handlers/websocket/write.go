@@ -33,8 +33,8 @@ func Prepare(kind int, p []byte) (*PreparedMessage, error) {
 	return &PreparedMessage{opcode: opcode, compress: compress, head: uint8(head), frame: frame}, nil
 }
 
-// data returns the opcode of a kind, and whether a message of that kind may be compressed. The error
-// is that it is none.
+// data returns the opcode of a kind, and whether a message of that kind may be compressed. The
+// error is that it is none.
 func data(kind int) (opcode byte, compress bool, err error) {
 	if op := kind &^ Uncompressed; op != Text && op != Binary {
 		return 0, false, errKind
@@ -90,8 +90,8 @@ func (c *Conn) sendPacked(first byte, p []byte) error {
 	return c.sendFrame(first, *b)
 }
 
-// WritePrepared sends messages that other connections get, too, in their order. Several short ones go
-// out together: a member that is behind costs no system call for each.
+// WritePrepared sends messages that other connections get, too, in their order. Several short ones
+// go out together: a member that is behind costs no system call for each.
 func (c *Conn) WritePrepared(ms ...*PreparedMessage) error {
 	if c.writing() {
 		return errWriting

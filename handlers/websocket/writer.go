@@ -69,8 +69,8 @@ type packedWriter messageWriter
 // Write implements io.Writer.
 func (w *packedWriter) Write(p []byte) (int, error) { return (*messageWriter)(w).add(p) }
 
-// add adds a part of the message's payload. What is longer than the buffer goes out without it. With
-// compression the last bytes stay in the buffer: they may not be the message's, see blockEnd.
+// add adds a part of the message's payload. What is longer than the buffer goes out without it.
+// With compression the last bytes stay in the buffer: they may not be the message's, see blockEnd.
 func (m *messageWriter) add(p []byte) (int, error) {
 	all := len(p)
 	for len(p) > 0 {

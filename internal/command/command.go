@@ -1,6 +1,6 @@
-// Package command is the program cmd/lwango, without its profile. What go test compiles for a package
-// main with a default.pgo is compiled for that alone, the standard library, too; so the tests of the
-// command are here, and go.mod lets ./... leave out cmd/lwango.
+// Package command is the program cmd/lwango, without its profile. What go test compiles for a
+// package main with a default.pgo is compiled for that alone, the standard library, too; so the
+// tests of the command are here, and go.mod lets ./... leave out cmd/lwango.
 package command
 
 import (
@@ -29,9 +29,9 @@ func Main() (code int) {
 	return lwango.Run(context.Background(), "lwango.conf")
 }
 
-// subcommand returns the subcommand that the arguments name, and its own arguments. The flags -c and -d
-// may stand in front of the name, too, as a user writes them who has written lwango -c FILE before.
-// Without a subcommand the name is empty.
+// subcommand returns the subcommand that the arguments name, and its own arguments. The flags -c
+// and -d may stand in front of the name, too, as a user writes them who has written lwango -c FILE
+// before. Without a subcommand the name is empty.
 func subcommand(args []string) (name string, own []string) {
 	i := 0
 	for i < len(args) && strings.HasPrefix(args[i], "-") {

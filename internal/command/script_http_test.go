@@ -114,7 +114,8 @@ func hold(ts *testscript.TestScript, neg bool, args []string) {
 	c, err := net.Dial(network, address)
 	ts.Check(err)
 	running(ts).held = c
-	_, err = fmt.Fprintf(c, "POST %s HTTP/1.1\r\nHost: h\r\nContent-Length: 4\r\nExpect: 100-continue\r\n\r\n", path)
+	_, err = fmt.Fprintf(c,
+		"POST %s HTTP/1.1\r\nHost: h\r\nContent-Length: 4\r\nExpect: 100-continue\r\n\r\n", path)
 	ts.Check(err)
 	// The interim response tells that a handler has the request and waits for its body.
 	_ = c.SetReadDeadline(time.Now().Add(patience))

@@ -41,14 +41,16 @@ func TestMain(m *testing.M) {
 // The scripts in testdata/script start the program, send requests and stop it. Beside testscript's
 // own commands they have those of this file and script_http_test.go:
 //
-//	start NAME ARGS...     run lwango in the background until it says `listening`; $NAME is its first address and
-//	                       $NAME_port the port of that
+//	start NAME ARGS...     run lwango in the background until it says `listening`; $NAME is its first
+//	                       address and $NAME_port the port of that
 //	startwith SOCKET NAME ARGS...
-//	                       the same with an inherited socket called SOCKET, as systemd starts it; $SOCKET is its address
+//	                       the same with an inherited socket called SOCKET, as systemd starts it;
+//	                       $SOCKET is its address
 //	signal NAME SIGNAL     TERM, INT, HUP or KILL
 //	logged NAME REGEXP     wait until the log has a line that matches
 //	exits NAME CODE        wait for the end; -1 is that by a signal. The log goes to stderr
-//	code CODE ARGS...      run lwango with these arguments in the foreground and look at its exit code
+//	code CODE ARGS...      run lwango with these arguments in the foreground and look at its exit
+//	                       code
 //	gencert FILE NAME      make a certificate and its key in FILE
 //	http [-X METHOD] [-H FIELD] [-d BODY] [-host HOST] [-k] ADDRESS/PATH
 //	                       one request on a connection of its own; the answer goes to stdout
@@ -149,7 +151,8 @@ func start(ts *testscript.TestScript, args []string, socket string, inherited *o
 	cmd := exec.Command(binary(ts), args[1:]...)
 	if inherited != nil {
 		// The process must know its own number before it becomes lwango.
-		cmd = exec.Command("sh", append([]string{"-c", `export LISTEN_PID=$$; exec "$0" "$@"`, cmd.Path}, args[1:]...)...)
+		cmd = exec.Command("sh",
+			append([]string{"-c", `export LISTEN_PID=$$; exec "$0" "$@"`, cmd.Path}, args[1:]...)...)
 		cmd.Env = append(os.Environ(), "LISTEN_FDS=1", "LISTEN_FDNAMES="+socket)
 		cmd.ExtraFiles = []*os.File{inherited}
 	}
@@ -220,7 +223,8 @@ func gencert(ts *testscript.TestScript, neg bool, args []string) {
 
 func sendSignal(ts *testscript.TestScript, neg bool, args []string) {
 	sig, ok := map[string]os.Signal{
-		"TERM": syscall.SIGTERM, "INT": syscall.SIGINT, "HUP": syscall.SIGHUP, "USR1": syscall.SIGUSR1, "KILL": syscall.SIGKILL,
+		"TERM": syscall.SIGTERM, "INT": syscall.SIGINT, "HUP": syscall.SIGHUP, "USR1": syscall.SIGUSR1,
+		"KILL": syscall.SIGKILL,
 	}[args[1]]
 	if !ok {
 		ts.Fatalf("unknown signal %s", args[1])
@@ -250,7 +254,8 @@ func exits(ts *testscript.TestScript, neg bool, args []string) {
 		ts.Fatalf("%s goes on:\n%s", args[0], p.log.String())
 	}
 	if got := strconv.Itoa(p.cmd.ProcessState.ExitCode()); got != args[1] {
-		ts.Fatalf("%s ended with code %s (%v), want %s:\n%s", args[0], got, p.cmd.ProcessState, args[1], p.log.String())
+		ts.Fatalf("%s ended with code %s (%v), want %s:\n%s", args[0], got, p.cmd.ProcessState, args[1],
+			p.log.String())
 	}
 	delete(running(ts).byName, args[0])
 	running(ts).judge(p)

@@ -26,7 +26,8 @@ import (
 func TestLogNobodyReads(t *testing.T) {
 	read, _ := besideHostile(t, true)
 	unread, end := besideHostile(t, false)
-	t.Logf("median of hello beside 1,000 hostile requests: %v, and %v where nobody reads the log", read, unread)
+	t.Logf("median of hello beside 1,000 hostile requests: %v, and %v where nobody reads the log",
+		read, unread)
 	// There is other load on this machine, which may hold up a few. A loop that waits does so for
 	// ever, and each second request is for it.
 	if unread > 5*read+100*time.Millisecond {
@@ -104,7 +105,8 @@ func besideHostile(t *testing.T, read bool) (median time.Duration, rest string) 
 		attack.Go(func() {
 			for range 250 {
 				if i%2 == 0 {
-					hostile(address, "POST /echo/"+target+" HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\nx", false)
+					hostile(address, "POST /echo/"+target+" HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\nx",
+						false)
 				} else {
 					hostile(address, "GET /index.php HTTP/1.1\r\nHost: x\r\nConnection: "+options+"\r\n\r\n", true)
 				}

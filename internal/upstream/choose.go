@@ -54,7 +54,8 @@ func (l *Lease) choose() *server {
 	}
 	if len(g.servers) == 1 {
 		srv := g.servers[0]
-		if slices.Contains(l.tried, srv.backend) || !l.room(srv.backend) || g.Circuit != nil && srv.circuit.open(time.Now()) {
+		if slices.Contains(l.tried, srv.backend) || !l.room(srv.backend) ||
+			g.Circuit != nil && srv.circuit.open(time.Now()) {
 			return nil
 		}
 		return srv
@@ -64,8 +65,8 @@ func (l *Lease) choose() *server {
 		working := false
 		for level := 0; level <= g.levels; level++ {
 			if srv := l.best(level, now, func(srv *server) bool {
-				ok := srv.level == level && srv.works(now) && !srv.circuit.open(now) && !(checked && srv.out()) &&
-					!slices.Contains(l.tried, srv.backend)
+				ok := srv.level == level && srv.works(now) && !srv.circuit.open(now) &&
+					!(checked && srv.out()) && !slices.Contains(l.tried, srv.backend)
 				working = working || ok
 				return ok && l.room(srv.backend)
 			}); srv != nil {
@@ -95,7 +96,8 @@ func (l *Lease) best(level int, now time.Time, eligible func(*server) bool) *ser
 	case g.Balance == Hash && l.Key != 0:
 		return g.nearest(l.Key, eligible)
 	}
-	if classes, n := g.classesAt(level); (len(classes) == 1 || n > few && len(classes) <= manyClasses) && g.steady(now) {
+	if classes, n := g.classesAt(level); (len(classes) == 1 ||
+		n > few && len(classes) <= manyClasses) && g.steady(now) {
 		if g.Balance == LeastConn {
 			return least(classes, eligible)
 		}

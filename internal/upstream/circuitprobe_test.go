@@ -81,7 +81,8 @@ func TestCircuitWakes(t *testing.T) {
 	pool := new(upstream.Pool)
 	limit := func(s *upstream.Settings) {
 		s.MaxConns, s.MaxFails = 1, -1
-		s.Circuit = &upstream.Circuit{Percent: 50, Least: 1, Window: time.Hour, Open: 200 * time.Millisecond,
+		s.Circuit = &upstream.Circuit{Percent: 50, Least: 1, Window: time.Hour,
+			Open:    200 * time.Millisecond,
 			Changed: func(string, bool, int, int) {}}
 	}
 	r := newRoute(t, pool, []string{free.address, busy.address}, limit)

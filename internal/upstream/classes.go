@@ -36,7 +36,9 @@ func (g *Group) classify() {
 	before := g.classes
 	g.classes = nil
 	find := func(all []class, srv *server) int {
-		return slices.IndexFunc(all, func(c class) bool { return c.level == srv.level && c.weight == srv.weight })
+		return slices.IndexFunc(all, func(c class) bool {
+			return c.level == srv.level && c.weight == srv.weight
+		})
 	}
 	for _, srv := range g.servers {
 		i := find(g.classes, srv)

@@ -10,7 +10,8 @@ import (
 )
 
 // weighted returns a group of n addresses with weights in turn, and the weight of each by its name.
-func weighted(t *testing.T, n int, change func(*upstream.Settings), weights ...int) (*upstream.Group, map[string]int) {
+func weighted(t *testing.T, n int, change func(*upstream.Settings),
+	weights ...int) (*upstream.Group, map[string]int) {
 	t.Helper()
 	of := make(map[string]int)
 	var all []string
@@ -44,7 +45,8 @@ func shares(t *testing.T, what string, g *upstream.Group, n int, of map[string]i
 		}
 	}
 	for name, w := range of {
-		if want := float64(n*w) / float64(total); float64(counts[name]) < want-2 || float64(counts[name]) > want+2 {
+		if want := float64(n*w) / float64(total); float64(counts[name]) < want-2 ||
+			float64(counts[name]) > want+2 {
 			t.Errorf("%s: %d requests for %s with weight %d, want %.1f", what, counts[name], name, w, want)
 		}
 	}

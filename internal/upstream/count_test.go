@@ -29,7 +29,8 @@ func TestCounted(t *testing.T) {
 	if got := rows[0]; got.Requests != 1 || got.Failures != (metrics.Failures{Connect: 1}) {
 		t.Errorf("%+v", got)
 	}
-	if got := rows[1]; got.Requests != 4 || got.Failures != (metrics.Failures{Silent: 1}) || got.Spent != 0 {
+	if got := rows[1]; got.Requests != 4 || got.Failures != (metrics.Failures{Silent: 1}) ||
+		got.Spent != 0 {
 		t.Errorf("%+v", got) // the harness never says that an answer has begun
 	}
 }

@@ -223,7 +223,9 @@ func Weight(weight int, slowStart, age time.Duration) int {
 func Share(all time.Duration, others, tries int) (time.Duration, func(time.Duration) bool) {
 	g := &Group{Settings: Settings{ConnectTimeout: all}}
 	l := Lease{group: g, others: others, Tries: tries, server: &server{backend: new(backend)}}
-	return l.share(all, false), func(d time.Duration) bool { return l.blames(os.ErrDeadlineExceeded, d, others+1) }
+	return l.share(all, false), func(d time.Duration) bool {
+		return l.blames(os.ErrDeadlineExceeded, d, others+1)
+	}
 }
 
 // Take is Pick, and keeps the slot until give is called. The address is "" if there is none.

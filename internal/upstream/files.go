@@ -26,9 +26,10 @@ type files struct {
 
 	version atomic.Int64 // grows once something else has been read
 
-	mu     sync.Mutex
-	stamp  [2]confpath.Stamp // of cert and key, before they were tried last; zero: they could not be read
-	unread bool              // that was logged
+	mu sync.Mutex
+	// of cert and key, before they were tried last; zero: they could not be read
+	stamp  [2]confpath.Stamp
+	unread bool // that was logged
 }
 
 // read reads cert and key. If it fails, the pair that it has read before stays. Files that could
@@ -75,9 +76,11 @@ func (f *files) renew(now time.Time, log *slog.Logger) int64 {
 	switch {
 	case err == nil:
 		f.version.Add(1)
-		log.Info("certificate for upstreams renewed", "cert", f.cert, "expires", f.pair.Load().Leaf.NotAfter)
+		log.Info("certificate for upstreams renewed", "cert", f.cert, "expires",
+			f.pair.Load().Leaf.NotAfter)
 	case !unread || !f.unread:
-		log.Error("certificate for upstreams cannot be renewed, the old one stays", "cert", f.cert, "error", err)
+		log.Error("certificate for upstreams cannot be renewed, the old one stays", "cert", f.cert,
+			"error", err)
 	}
 	f.unread = unread
 	return f.version.Load()
@@ -112,7 +115,8 @@ func (c versioned) Put(key string, s *tls.ClientSessionState) {
 
 // outdated reports whether a connection was made by an earlier version of the files.
 func (srv *server) outdated(version int64) bool {
-	return srv.security != nil && srv.security.files != nil && srv.security.files.version.Load() != version
+	return srv.security != nil && srv.security.files != nil &&
+		srv.security.files.version.Load() != version
 }
 
 // WatchFiles reads certificates and revocation lists again when they change, until the end of ctx.

@@ -51,7 +51,8 @@ func TestFilesAfterReload(t *testing.T) {
 			change()
 		}
 		wait.Until(t, "no connection is idle", func() bool { return pool.Idle() == 0 })
-		if _, err := askName(r, upstream.Reused, nil); err == nil || !strings.Contains(err.Error(), "was revoked") {
+		if _, err := askName(r, upstream.Reused, nil); err == nil ||
+			!strings.Contains(err.Error(), "was revoked") {
 			t.Error(err)
 		}
 		f.put("crl", ca.List(time.Now().Add(time.Hour), nil))
@@ -102,11 +103,13 @@ func TestFilesInUse(t *testing.T) {
 func TestFilesDuringHandshake(t *testing.T) {
 	t.Cleanup(upstream.FilesEvery(time.Millisecond))
 	ca := certs.New(t)
-	config := &tls.Config{Certificates: []tls.Certificate{ca.Issue(time.Hour, "127.0.0.1")}, NextProtos: []string{"h2"}}
+	config := &tls.Config{Certificates: []tls.Certificate{ca.Issue(time.Hour, "127.0.0.1")},
+		NextProtos: []string{"h2"}}
 	s := startSilent(t, "127.0.0.1:0", config, true)
 	f := &tlsFiles{t, ca, t.TempDir(), s.addr}
 	f.client("one")
-	security := must.Get((&upstream.TLS{CA: ca.File, Cert: f.at("cert"), Key: f.at("key")}).Load(filepath.Clean, false))(t)
+	security := must.Get((&upstream.TLS{CA: ca.File, Cert: f.at("cert"), Key: f.at("key")}).Load(
+		filepath.Clean, false))(t)
 	r := newRoute(t, new(upstream.Pool), []string{"https://" + s.addr}, func(s *upstream.Settings) {
 		by2(s)
 		s.TLS = security
@@ -127,7 +130,9 @@ func TestFilesDuringHandshake(t *testing.T) {
 		_, _ = io.Copy(io.Discard, over)
 	}()
 	f.client("two")
-	wait.Until(t, "the files are read again", func() bool { return strings.Contains(text.String(), "upstreams renewed") })
+	wait.Until(t, "the files are read again", func() bool {
+		return strings.Contains(text.String(), "upstreams renewed")
+	})
 	close(hello)
 	if err := <-first; err != nil {
 		t.Error(err)

@@ -53,7 +53,9 @@ func TestFilesOfUpstreams(t *testing.T) {
 		t.Error(err)
 	}
 	f.put("cert", []byte("none"))
-	wait.Until(t, "what cannot be used is logged", func() bool { return strings.Contains(text.String(), "cannot be renewed") })
+	wait.Until(t, "what cannot be used is logged", func() bool {
+		return strings.Contains(text.String(), "cannot be renewed")
+	})
 	f.put("crl", ca.List(time.Now().Add(time.Hour), nil))
 	wait.Until(t, "it works again", func() bool {
 		got, err := ask(upstream.Reused)
@@ -135,7 +137,10 @@ func askName(r *route, want upstream.Want, during func()) (answer string, err er
 			return
 		}
 		if during != nil {
-			_, err = loop.Await(th, wait.Patience, func(context.Context) (bool, error) { during(); return true, nil })
+			_, err = loop.Await(th, wait.Patience, func(context.Context) (bool, error) {
+				during()
+				return true, nil
+			})
 			if err != nil {
 				l.Close(s)
 				return
@@ -161,16 +166,19 @@ func askName(r *route, want upstream.Want, during func()) (answer string, err er
 func TestCRLOfUpstreams(t *testing.T) {
 	ca := certs.New(t)
 	over := filepath.Join(t.TempDir(), "over")
-	must.Do(t, os.WriteFile(over, ca.List(time.Now().Add(-time.Minute), func(*x509.RevocationList) {}), 0o600))
+	must.Do(t,
+		os.WriteFile(over, ca.List(time.Now().Add(-time.Minute), func(*x509.RevocationList) {}), 0o600))
 	for _, tt := range []struct {
 		tls  upstream.TLS
 		want string
 	}{
-		{upstream.TLS{CA: ca.File, CRL: over}, "crl: " + over + ": list 1: that of CN=test authority has expired on"},
+		{upstream.TLS{CA: ca.File, CRL: over},
+			"crl: " + over + ": list 1: that of CN=test authority has expired on"},
 		{upstream.TLS{CRL: "/nowhere"}, "crl: open /nowhere: no such file"},
 		{upstream.TLS{CRL: over, Insecure: true}, "crl is of no use with insecure = true"},
 	} {
-		if _, err := tt.tls.Load(filepath.Clean, false); err == nil || !strings.HasPrefix(err.Error(), tt.want) {
+		if _, err := tt.tls.Load(filepath.Clean, false); err == nil ||
+			!strings.HasPrefix(err.Error(), tt.want) {
 			t.Errorf("%v, want %s", err, tt.want)
 		}
 	}

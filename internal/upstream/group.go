@@ -213,7 +213,8 @@ func (sc *serverConfig) config() (*tls.Config, error) {
 
 // newServer makes the server of sc at a backend. The caller holds the pool's lock.
 func (g *Group) newServer(sc *serverConfig, key backendKey) *server {
-	srv := &server{backend: g.pool.backend(key, sc.dnsName, sc.config), serverConfig: sc, weight: sc.weight, level: sc.level}
+	srv := &server{backend: g.pool.backend(key, sc.dnsName, sc.config), serverConfig: sc,
+		weight: sc.weight, level: sc.level}
 	srv.hash = HashOf(sc.name)
 	if sc.dnsName != nil {
 		srv.hash = HashOf(key.address)
@@ -334,8 +335,8 @@ func (l *Lease) release(pc *persistConn, limit, now time.Duration) {
 	}
 	switch {
 	case pc == nil:
-	case g.MaxIdle == 0 || srv.removed || srv.outdated(pc.version) || g.pool.states.state(srv) == down ||
-		!g.again(pc, limit, now) || budget.Last(pc.fd):
+	case g.MaxIdle == 0 || srv.removed || srv.outdated(pc.version) ||
+		g.pool.states.state(srv) == down || !g.again(pc, limit, now) || budget.Last(pc.fd):
 		pc.close() // before another request has its slot
 	default:
 		srv.putIdle(pc, g.MaxIdle)
@@ -388,7 +389,8 @@ func (l *Lease) take(now time.Duration) bool {
 	default:
 		l.conn = srv.takeIdle(l)
 	}
-	for l.conn == nil && srv.idleCount() > 0 && g.MaxConns > 0 && srv.active+srv.idleCount() >= g.MaxConns {
+	for l.conn == nil && srv.idleCount() > 0 && g.MaxConns > 0 &&
+		srv.active+srv.idleCount() >= g.MaxConns {
 		srv.closeOldest() // it has the slot that the request wants
 	}
 	l.outcome, l.taken, l.answered, l.connecting, l.reached = unknown, now, false, 0, false

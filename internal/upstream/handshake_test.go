@@ -97,7 +97,8 @@ func TestHandshakeFails(t *testing.T) {
 		config *tls.Config
 		want   string
 	}{
-		{"unknown authority", serve, &tls.Config{RootCAs: other}, "certificate signed by unknown authority"},
+		{"unknown authority", serve, &tls.Config{RootCAs: other},
+			"certificate signed by unknown authority"},
 		{"another version", serve, &tls.Config{RootCAs: known, MaxVersion: tls.VersionTLS12},
 			"remote error: tls: protocol version not supported"},
 		{"no TLS", func(c net.Conn) {
@@ -150,11 +151,12 @@ func TestHandshakeLeft(t *testing.T) {
 			computing, goOn := make(chan bool, 1), make(chan bool)
 			pool := new(upstream.Pool)
 			r := newRoute(t, pool, []string{address}, func(s *upstream.Settings) {
-				overTLS(&tls.Config{InsecureSkipVerify: true, VerifyConnection: func(tls.ConnectionState) error {
-					computing <- true
-					<-goOn
-					return nil
-				}})(s)
+				overTLS(&tls.Config{InsecureSkipVerify: true,
+					VerifyConnection: func(tls.ConnectionState) error {
+						computing <- true
+						<-goOn
+						return nil
+					}})(s)
 				s.ConnectTimeout = wait.Patience
 			})
 			free := func() {}

@@ -12,10 +12,11 @@ import (
 )
 
 // persistConn is a persistent connection (RFC 9112 section 9.3), here between two requests. Only
-// the loop that has used it last may touch stream. That loop keeps the record of the descriptor, and
-// need not register it anew. The descriptor belongs to the pool: any loop takes it, and the pool closes it,
-// without asking that loop, which may be busy or have ended. So a request never waits where a
-// connection is idle, and no loop can hoard them. Whoever has the connection may touch the rest.
+// the loop that has used it last may touch stream. That loop keeps the record of the descriptor,
+// and need not register it anew. The descriptor belongs to the pool: any loop takes it, and the
+// pool closes it, without asking that loop, which may be busy or have ended. So a request never
+// waits where a connection is idle, and no loop can hoard them. Whoever has the connection may
+// touch the rest.
 type persistConn struct {
 	fd     int
 	loop   *loop.Loop

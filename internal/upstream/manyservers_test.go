@@ -41,7 +41,8 @@ func BenchmarkPick(b *testing.B) {
 // BenchmarkPickBusy is BenchmarkPick where each address has connections, and with one of many that
 // does not work.
 func BenchmarkPickBusy(b *testing.B) {
-	for name, balance := range map[string]upstream.Balance{"round_robin": upstream.RoundRobin, "least_conn": upstream.LeastConn} {
+	for name, balance := range map[string]upstream.Balance{"round_robin": upstream.RoundRobin,
+		"least_conn": upstream.LeastConn} {
 		for _, weights := range [][]int{{1}, {1, 3}} {
 			b.Run(fmt.Sprint(name, "/200/", len(weights)), func(b *testing.B) {
 				g := many(b, 200, balance, weights...)

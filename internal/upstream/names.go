@@ -229,7 +229,8 @@ func (b *backend) resolveAgain() {
 // sync gives the group a server for each address of its names, as they are now. The caller holds
 // the pool's lock.
 func (g *Group) sync() {
-	if g.version != g.pool.states.version || g.hasNames && slices.ContainsFunc(g.configured, (*serverConfig).changed) {
+	if g.version != g.pool.states.version ||
+		g.hasNames && slices.ContainsFunc(g.configured, (*serverConfig).changed) {
 		g.rebuild()
 	}
 }

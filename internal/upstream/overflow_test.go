@@ -12,7 +12,8 @@ import (
 // room.
 func TestOverflow(t *testing.T) {
 	t.Parallel()
-	const rr, least, random, hash = upstream.RoundRobin, upstream.LeastConn, upstream.Random, upstream.Hash
+	const rr, least, random, hash = upstream.RoundRobin, upstream.LeastConn, upstream.Random,
+		upstream.Hash
 	for _, tt := range []struct {
 		name, addresses string
 		balance         upstream.Balance

@@ -12,7 +12,9 @@ import (
 // place of others, are few, and end soon.
 func TestHeadedConnections(t *testing.T) {
 	s := numbers(t)
-	pool, all := keeping(t, s, 1, func(s *upstream.Settings) { s.MaxIdle, s.IdleTimeout = 100, time.Minute })
+	pool, all := keeping(t, s, 1, func(s *upstream.Settings) {
+		s.MaxIdle, s.IdleTimeout = 100, time.Minute
+	})
 	r := all[0]
 	r.prepare = func(l *upstream.Lease, line string) {
 		if line != "plain" {

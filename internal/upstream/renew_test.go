@@ -31,7 +31,9 @@ func TestTryFor(t *testing.T) {
 			answered(t, done)
 		}
 	}
-	short := alone(t, []string{nobody(t, "tcp")}, func(s *upstream.Settings) { s.TryFor = 30 * time.Millisecond })
+	short := alone(t, []string{nobody(t, "tcp")}, func(s *upstream.Settings) {
+		s.TryFor = 30 * time.Millisecond
+	})
 	begin := time.Now()
 	if g := short.get("x"); g.err == nil || !strings.Contains(g.err.Error(), "refused") {
 		t.Error(g)

@@ -59,7 +59,9 @@ func resolveService(
 		}
 		return nil, 0, nil, err
 	}
-	records = slices.DeleteFunc(records, func(s *net.SRV) bool { return s.Target == "." || s.Port == 0 })
+	records = slices.DeleteFunc(records, func(s *net.SRV) bool {
+		return s.Target == "." || s.Port == 0
+	})
 	// LookupSRV has shuffled them, and each time the same ones are to be taken of too many.
 	slices.SortFunc(records, func(a, b *net.SRV) int {
 		return cmp.Or(cmp.Compare(a.Priority, b.Priority), cmp.Compare(b.Weight, a.Weight),
@@ -98,7 +100,8 @@ func resolveService(
 		}
 	}
 	for _, s := range records {
-		one := resolvedAddr{port: s.Port, weight: max(int(s.Weight), 1), level: level[s.Priority], target: s.Target}
+		one := resolvedAddr{port: s.Port, weight: max(int(s.Weight), 1), level: level[s.Priority],
+			target: s.Target}
 		h := hosts[s.Target]
 		for _, a := range h.addrs {
 			one.addr = a

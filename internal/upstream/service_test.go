@@ -88,7 +88,8 @@ func (z *zone) reply(q []byte, ttl uint32) []byte {
 
 // startService starts a service of each of the names, each at an address of its own, where it
 // answers with its name, and a route to the name of the service.
-func startService(t *testing.T, change func(*upstream.Settings), answers ...string) (*zone, *nameService,
+func startService(t *testing.T, change func(*upstream.Settings),
+	answers ...string) (*zone, *nameService,
 	*upstream.Pool, *route, map[string]uint16) {
 	names := &nameService{zone: new(zone)}
 	startNames(t, names)
@@ -118,7 +119,8 @@ func TestService(t *testing.T) {
 			t.Errorf("%s, want %s", got, want)
 		}
 	}
-	z.set(map[string][]net.SRV{theService: {record("b", 10, 20), record("a", 10, 10), record("c", 20, 0)}}, here)
+	z.set(map[string][]net.SRV{
+		theService: {record("b", 10, 20), record("a", 10, 10), record("c", 20, 0)}}, here)
 	got := strings.Split(r.texts(6), "")
 	slices.Sort(got)
 	if strings.Join(got, "") != "aabbbb" {
@@ -130,7 +132,8 @@ func TestService(t *testing.T) {
 	}
 
 	// Weights change, and the service has another address.
-	z.set(map[string][]net.SRV{theService: {record("a", 0, 1), record("d", 1, 1), record("c", 2, 1)}}, here)
+	z.set(map[string][]net.SRV{theService: {record("a", 0, 1), record("d", 1, 1), record("c", 2, 1)}},
+		here)
 	pool.LookUp()
 	ask("aaa")
 	if n := pool.Backends(); n != 3 {
@@ -155,7 +158,8 @@ func TestServiceFails(t *testing.T) {
 	z, names, pool, r, ports := startService(t, nil, "a", "b")
 	both := map[string][]net.SRV{theService: {
 		{Target: "one.test.", Port: ports["a"]}, {Target: "two.test.", Port: ports["b"]}}}
-	for _, nothing := range []map[string][]net.SRV{nil, {theService: nil}, {theService: {{Target: ".", Port: 1}}}, both} {
+	for _, nothing := range []map[string][]net.SRV{nil, {theService: nil},
+		{theService: {{Target: ".", Port: 1}}}, both} {
 		z.set(nothing, nil)
 		if g := r.get("x"); g.err == nil {
 			t.Errorf("%v: %q", nothing, g.text)
@@ -218,14 +222,16 @@ func TestLargeService(t *testing.T) {
 // TestServiceNames: what is a name of a service, and what is wrong with one.
 func TestServiceNames(t *testing.T) {
 	for address, want := range map[string]string{
-		"_http._tcp.example.com":          "",
-		"_http._TCP.example.com. backup":  "",
-		"_http._tcp.example.com:80":       "_http._tcp.example.com:80: the records of a service have the ports; expected none",
-		"_http._tcp.example.com weight=2": "_http._tcp.example.com: the records of the service have the weights",
-		"_http._udp.example.com":          `expected unix:/path or host:port, not "_http._udp.example.com"`,
-		"_http._tcp.":                     `expected unix:/path or host:port, not "_http._tcp."`,
-		"_._tcp.example.com":              `expected unix:/path or host:port, not "_._tcp.example.com"`,
-		"_app.example.com:80":             "",
+		"_http._tcp.example.com":         "",
+		"_http._TCP.example.com. backup": "",
+		"_http._tcp.example.com:80": "_http._tcp.example.com:80: the records of a service have " +
+			"the ports; expected none",
+		"_http._tcp.example.com weight=2": "_http._tcp.example.com: the records of the service have " +
+			"the weights",
+		"_http._udp.example.com": `expected unix:/path or host:port, not "_http._udp.example.com"`,
+		"_http._tcp.":            `expected unix:/path or host:port, not "_http._tcp."`,
+		"_._tcp.example.com":     `expected unix:/path or host:port, not "_._tcp.example.com"`,
+		"_app.example.com:80":    "",
 	} {
 		_, err := new(upstream.Pool).Group(upstream.Settings{Addresses: []string{address}})
 		have := ""
@@ -255,10 +261,12 @@ func TestServiceTLS(t *testing.T) {
 			c.Close()
 		}
 	}()
-	names.zone.set(map[string][]net.SRV{theService: {{Target: "one.test.", Port: ln.Addr().(*net.TCPAddr).AddrPort().Port()}}},
+	names.zone.set(map[string][]net.SRV{
+		theService: {{Target: "one.test.", Port: ln.Addr().(*net.TCPAddr).AddrPort().Port()}}},
 		map[string][]string{"one.test": {"127.0.0.1"}})
 	security := must.Get((&upstream.TLS{CA: ca.File}).Load(filepath.Clean, false))(t)
-	r := newRoute(t, new(upstream.Pool), []string{"https://" + theService}, func(s *upstream.Settings) { s.TLS = security })
+	r := newRoute(t, new(upstream.Pool), []string{"https://" + theService},
+		func(s *upstream.Settings) { s.TLS = security })
 	r.get("x") // what is said over TLS does not matter
 	if name := soon(t, "a handshake", asked); name != "example.test" {
 		t.Error(name)

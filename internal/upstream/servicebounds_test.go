@@ -33,7 +33,8 @@ func TestServiceBounds(t *testing.T) {
 	for i := range 64 {
 		ports = append(ports, net.SRV{Target: "one.test.", Port: uint16(1 + i)})
 	}
-	names.zone.set(map[string][]net.SRV{theService: ports}, map[string][]string{"one.test": addressesOf(1000)})
+	names.zone.set(map[string][]net.SRV{theService: ports},
+		map[string][]string{"one.test": addressesOf(1000)})
 	if all := addrs(); len(all) != 256 || !slices.Contains(all, "127.1.0.1:1") {
 		t.Error(len(all), " addresses of many ports and addresses")
 	}
@@ -73,7 +74,8 @@ func TestServicePrimariesFirst(t *testing.T) {
 // the log says so once until it works again.
 func TestServiceTargetErr(t *testing.T) {
 	z, _, pool, r, ports := startService(t, nil, "a")
-	records := map[string][]net.SRV{theService: {{Target: "one.test.", Port: ports["a"]}, {Target: "two.test.", Port: ports["a"]}}}
+	records := map[string][]net.SRV{
+		theService: {{Target: "one.test.", Port: ports["a"]}, {Target: "two.test.", Port: ports["a"]}}}
 	good := map[string][]string{"one.test": {"127.0.0.1"}, "two.test": {"127.0.0.1"}}
 	bad := map[string][]string{"one.test": {"127.0.0.1"}, "two.test": {"?"}}
 	z.set(records, bad)
@@ -106,11 +108,14 @@ func TestBackupBehindService(t *testing.T) {
 	startNames(t, names)
 	ports := make(map[string]uint16)
 	for _, name := range []string{"a", "b", "c"} {
-		ports[name] = startAt(t, "127.0.0.1:0", says(name)).listener.Addr().(*net.TCPAddr).AddrPort().Port()
+		ports[name] = startAt(t, "127.0.0.1:0",
+			says(name)).listener.Addr().(*net.TCPAddr).AddrPort().Port()
 	}
 	at := func(name string) string { return "127.0.0.1:" + strconv.Itoa(int(ports[name])) }
-	names.zone.set(map[string][]net.SRV{theService: {{Target: "one.test.", Port: ports["a"], Priority: 1},
-		{Target: "one.test.", Port: ports["b"], Priority: 2}}}, map[string][]string{"one.test": {"127.0.0.1"}})
+	names.zone.set(
+		map[string][]net.SRV{theService: {{Target: "one.test.", Port: ports["a"], Priority: 1},
+			{Target: "one.test.", Port: ports["b"], Priority: 2}}},
+		map[string][]string{"one.test": {"127.0.0.1"}})
 	pool := new(upstream.Pool)
 	r := newRoute(t, pool, []string{at("c") + " backup", theService}, nil)
 	pool.LookUp() // a request would not wait, as there is a backup
@@ -128,8 +133,11 @@ func TestSourceOfOtherFamily(t *testing.T) {
 	names := new(nameService)
 	names.resolveTo("127.0.0.1")
 	startNames(t, names)
-	r := newRoute(t, new(upstream.Pool), []string{"app.test:80"}, func(s *upstream.Settings) { s.Source = netip.IPv6Loopback() })
-	if g := r.get("x"); g.err == nil || g.err.Error() != "the name has no address of the family of source" {
+	r := newRoute(t, new(upstream.Pool), []string{"app.test:80"}, func(s *upstream.Settings) {
+		s.Source = netip.IPv6Loopback()
+	})
+	if g := r.get("x"); g.err == nil ||
+		g.err.Error() != "the name has no address of the family of source" {
 		t.Error(g)
 	}
 }

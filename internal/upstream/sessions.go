@@ -23,8 +23,9 @@ type loopSessions struct {
 	dialing *loop.Promise[struct{}] // settled when a connection was made, or not; nil: none is
 	joined  int                     // requests that wait for that
 
-	key    affinityKey
-	affine []*loopSessions // those with an affinity key, of the set that has none; the last was used last
+	key affinityKey
+	// those with an affinity key, of the set that has none; the last was used last
+	affine []*loopSessions
 }
 
 // maxJoined is how many requests wait for one connection that is being made. The server may let as
@@ -106,7 +107,8 @@ func (set *loopSessions) await(t *loop.Thread, until time.Time) error {
 }
 
 // begin is start, for which others wait.
-func (l *Lease) begin(t *loop.Thread, set *loopSessions, until time.Time) (s *stream.Conn, err error) {
+func (l *Lease) begin(t *loop.Thread, set *loopSessions,
+	until time.Time) (s *stream.Conn, err error) {
 	dialing := new(loop.Promise[struct{}])
 	set.dialing, set.joined = dialing, 0
 	err = errLeft

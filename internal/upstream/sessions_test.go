@@ -73,7 +73,8 @@ func TestSessions(t *testing.T) {
 			defer all.Done()
 			l := r.Lease()
 			defer l.Release()
-			if over, _, err := l.Connect(th, upstream.Reused); err != nil || over != nil || l.Mux() == nil || !l.Connected() {
+			if over, _, err := l.Connect(th, upstream.Reused); err != nil || over != nil || l.Mux() == nil ||
+				!l.Connected() {
 				t.Error(over, err)
 			}
 			th.Yield()
@@ -152,7 +153,9 @@ func testSessionDialing(t *testing.T, scheme string, config *tls.Config) {
 					first <- err
 					return nil
 				})
-				c, _ := loop.Await(th, wait.Patience, func(context.Context) (net.Conn, error) { return <-goOn, nil })
+				c, _ := loop.Await(th, wait.Patience, func(context.Context) (net.Conn, error) {
+					return <-goOn, nil
+				})
 				end(c, th)
 			})
 			c := <-s.first

@@ -49,7 +49,8 @@ func TestShare(t *testing.T) {
 		all           time.Duration
 		others, tries int
 		share         time.Duration
-	}{{all, 0, 0, all}, {all, 1, 0, all / 2}, {all, 256, 0, time.Second}, {all, 256, 2, all / 2}, {all, 0, 3, all},
+	}{{all, 0, 0, all}, {all, 1, 0, all / 2}, {all, 256, 0, time.Second}, {all, 256, 2, all / 2},
+		{all, 0, 3, all},
 		{time.Second, 256, 0, time.Second / 4}} {
 		share, blames := upstream.Share(tt.all, tt.others, tt.tries)
 		if share != tt.share || !blames(share) || blames(min(tt.all/4, time.Second)/3) {

@@ -19,7 +19,8 @@ func TestSlotCounts(t *testing.T) {
 			delete(model, clientNet)
 		}
 		if len(s.few)+len(s.many) != len(model) {
-			t.Fatalf("step %d: %d and %d client networks, want %d", step, len(s.few), len(s.many), len(model))
+			t.Fatalf("step %d: %d and %d client networks, want %d", step, len(s.few), len(s.many),
+				len(model))
 		}
 		for clientNet, n := range model {
 			if got := s.of(clientNet); got != n {

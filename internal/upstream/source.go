@@ -19,7 +19,8 @@ func ParseSource(text string) (netip.Addr, error) {
 	}
 	a, err := netip.ParseAddr(text)
 	if err != nil || a.IsUnspecified() || a.IsMulticast() {
-		return netip.Addr{}, fmt.Errorf("expected an address of this machine, without a port, not %q", text)
+		return netip.Addr{}, fmt.Errorf("expected an address of this machine, without a port, not %q",
+			text)
 	}
 	a = a.Unmap()
 	ln, err := net.Listen("tcp", netip.AddrPortFrom(a, 0).String())
@@ -44,14 +45,18 @@ func (g *Group) checkSource() error {
 			return fmt.Errorf("%s: source = %q is an address of the other family", sc.name, g.Source)
 		}
 	}
-	if !slices.ContainsFunc(g.configured, func(sc *serverConfig) bool { return sc.key.network == "tcp" }) {
+	if !slices.ContainsFunc(g.configured, func(sc *serverConfig) bool {
+		return sc.key.network == "tcp"
+	}) {
 		return errors.New("a connection to a UNIX socket comes from no address: source has no effect")
 	}
 	return nil
 }
 
 // reaches reports whether connections from the group's Source can go to an address of a name.
-func (g *Group) reaches(a netip.Addr) bool { return !g.Source.IsValid() || a.Is4() == g.Source.Is4() }
+func (g *Group) reaches(a netip.Addr) bool {
+	return !g.Source.IsValid() || a.Is4() == g.Source.Is4()
+}
 
 // dialer returns what checks of the backend connect by.
 func (b *backend) dialer() *net.Dialer {

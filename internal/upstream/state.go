@@ -69,7 +69,9 @@ func (g *Group) SetState(name, to string) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	g.sync()
-	if p.states.of[name] == up && !slices.ContainsFunc(g.configured, func(sc *serverConfig) bool { return sc.name == name }) &&
+	if p.states.of[name] == up && !slices.ContainsFunc(g.configured, func(sc *serverConfig) bool {
+		return sc.name == name
+	}) &&
 		!slices.ContainsFunc(g.all, func(srv *server) bool { return srv.address == name }) {
 		return false
 	}

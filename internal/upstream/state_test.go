@@ -70,7 +70,9 @@ func TestDrainWaiting(t *testing.T) {
 	one, goOn := stepwise(t)
 	two, goTwo := stepwise(t)
 	pool := new(upstream.Pool)
-	r := newRoute(t, pool, []string{one.address, two.address}, func(s *upstream.Settings) { s.MaxConns = 1 })
+	r := newRoute(t, pool, []string{one.address, two.address}, func(s *upstream.Settings) {
+		s.MaxConns = 1
+	})
 	done := make(chan got, 3)
 	r.ask("x", false, done)
 	r.ask("x", false, done)
@@ -124,7 +126,9 @@ func TestDrainedStickyWaiting(t *testing.T) {
 	for state, want := range map[string]int{"down": 1, "up": 2} {
 		_, a := crowd(t, 2)
 		pool := new(upstream.Pool)
-		r := newRoute(t, pool, a, func(s *upstream.Settings) { s.MaxConns, s.Secret = 1, []byte("secret") })
+		r := newRoute(t, pool, a, func(s *upstream.Settings) {
+			s.MaxConns, s.Secret = 1, []byte("secret")
+		})
 		var id, at uint64
 		r.after = func(l *upstream.Lease) { at = l.LastStickyID() }
 		for r.get("x").text != "0" {
@@ -169,11 +173,13 @@ func TestDisabledKeeps(t *testing.T) {
 // later, and goes on to the next process. An operator can end it meanwhile.
 func TestInherit(t *testing.T) {
 	_, _, r, all := named(t, "127.0.0.1", "127.0.0.2")
-	r.Inherit(map[string]string{all[0].address: "drain", "10.0.0.1:80": "down", "10.0.0.2:80": "later"})
+	r.Inherit(map[string]string{all[0].address: "drain", "10.0.0.1:80": "down",
+		"10.0.0.2:80": "later"})
 	if got := r.texts(2); got != "127.0.0.2127.0.0.2" {
 		t.Error(got)
 	}
-	if got := r.States(); len(got) != 2 || got[all[0].address] != "drain" || got["10.0.0.1:80"] != "down" {
+	if got := r.States(); len(got) != 2 || got[all[0].address] != "drain" ||
+		got["10.0.0.1:80"] != "down" {
 		t.Error(got)
 	}
 	if !r.SetState("10.0.0.1:80", "up") || !r.SetState(all[0].address, "up") || len(r.States()) != 0 {
@@ -191,8 +197,9 @@ func TestReportOfAddress(t *testing.T) {
 	r.texts(4)
 	r.SetState(all[0].address, "drain")
 	rows := r.Report()
-	if len(rows) != 2 || rows[1].Address != all[0].address || rows[1].State != "drain" || rows[1].Idle != 1 ||
-		!rows[1].Up || rows[1].Requests != 0 || len(rows[1].Times) == 0 || rows[0].State != "" || rows[0].Idle != 1 || rows[0].Requests != 4 {
+	if len(rows) != 2 || rows[1].Address != all[0].address || rows[1].State != "drain" ||
+		rows[1].Idle != 1 || !rows[1].Up || rows[1].Requests != 0 || len(rows[1].Times) == 0 ||
+		rows[0].State != "" || rows[0].Idle != 1 || rows[0].Requests != 4 {
 		t.Errorf("%+v", rows)
 	}
 	r.SetState(all[1].address, "down")

@@ -39,7 +39,8 @@ type Security struct {
 // Load reads the files. path makes the paths of the settings absolute. With byRequest, Name is a
 // text with placeholders, and each request has a Lease.ServerName. Load may wait for a disk.
 func (t *TLS) Load(path func(string) string, byRequest bool) (*Security, error) {
-	s := &Security{config: &tls.Config{ServerName: t.Name, InsecureSkipVerify: t.Insecure}, byRequest: byRequest}
+	s := &Security{config: &tls.Config{ServerName: t.Name, InsecureSkipVerify: t.Insecure},
+		byRequest: byRequest}
 	if byRequest {
 		s.config.ServerName = ""
 	}
@@ -48,7 +49,8 @@ func (t *TLS) Load(path func(string) string, byRequest bool) (*Security, error) 
 	fmt.Fprintf(sum, "%q %t\n", t.Name, t.Insecure)
 	switch {
 	case !byRequest && t.Name != "" && !ValidName(t.Name):
-		return nil, fmt.Errorf("name: expected a name that certificates have, without a port, not %q", t.Name)
+		return nil, fmt.Errorf("name: expected a name that certificates have, without a port, not %q",
+			t.Name)
 	case t.CA != "" && t.Insecure:
 		return nil, errors.New("ca is of no use with insecure = true")
 	case t.CA != "":

@@ -1,5 +1,6 @@
-// Package cachetests runs the tests of https://cache-tests.fyi against the layer cache, as a reverse
-// proxy. The suite is a package of npm: a server, which stands for the upstream, and a client.
+// Package cachetests runs the tests of https://cache-tests.fyi against the layer cache, as a
+// reverse proxy. The suite is a package of npm: a server, which stands for the upstream, and a
+// client.
 package cachetests
 
 import (

@@ -26,7 +26,8 @@ const (
 func connectHandler(left chan<- error) http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle(unaryCall, connect.NewUnaryHandler(unaryCall,
-		func(_ context.Context, req *connect.Request[pb.SimpleRequest]) (*connect.Response[pb.SimpleResponse], error) {
+		func(_ context.Context,
+			req *connect.Request[pb.SimpleRequest]) (*connect.Response[pb.SimpleResponse], error) {
 			if st := req.Msg.GetResponseStatus(); st.GetCode() != 0 {
 				err := connect.NewError(connect.Code(st.GetCode()), errors.New(st.GetMessage()))
 				err.Meta().Set("X-Why", "asked for")
@@ -38,7 +39,8 @@ func connectHandler(left chan<- error) http.Handler {
 			return answer, nil
 		}))
 	mux.Handle(duplexCall, connect.NewBidiStreamHandler(duplexCall,
-		func(_ context.Context, s *connect.BidiStream[pb.StreamingOutputCallRequest, pb.StreamingOutputCallResponse]) error {
+		func(_ context.Context,
+			s *connect.BidiStream[pb.StreamingOutputCallRequest, pb.StreamingOutputCallResponse]) error {
 			for {
 				in, err := s.Receive()
 				if errors.Is(err, io.EOF) {
@@ -59,30 +61,37 @@ func connectHandler(left chan<- error) http.Handler {
 // TestConnect runs clients of connect-go, by each of its protocols, against its handlers.
 func TestConnect(t *testing.T) {
 	left := make(chan error, 1)
-	both(t, connectHandler(left), func(t *testing.T, addr string, creds credentials.TransportCredentials) {
-		client, url := clientFor(t, creds), "https://"+addr
-		if creds.Info().SecurityProtocol != "tls" {
-			url = "http://" + addr
-		}
-		for name, option := range map[string]connect.ClientOption{
-			"connect": connect.WithClientOptions(), "gRPC": connect.WithGRPC(), "gRPC-Web": connect.WithGRPCWeb(),
-		} {
-			t.Run(name, func(t *testing.T) {
-				ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-				defer cancel()
-				testUnary(ctx, t, connect.NewClient[pb.SimpleRequest, pb.SimpleResponse](client, url+unaryCall, option))
-				testDuplex(ctx, t, connect.NewClient[pb.StreamingOutputCallRequest, pb.StreamingOutputCallResponse](
-					client, url+duplexCall, option), left)
-			})
-		}
-	})
+	both(t, connectHandler(left),
+		func(t *testing.T, addr string, creds credentials.TransportCredentials) {
+			client, url := clientFor(t, creds), "https://"+addr
+			if creds.Info().SecurityProtocol != "tls" {
+				url = "http://" + addr
+			}
+			for name, option := range map[string]connect.ClientOption{
+				"connect": connect.WithClientOptions(), "gRPC": connect.WithGRPC(),
+				"gRPC-Web": connect.WithGRPCWeb(),
+			} {
+				t.Run(name, func(t *testing.T) {
+					ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+					defer cancel()
+					testUnary(ctx, t,
+						connect.NewClient[pb.SimpleRequest, pb.SimpleResponse](client, url+unaryCall, option))
+					testDuplex(ctx, t,
+						connect.NewClient[pb.StreamingOutputCallRequest, pb.StreamingOutputCallResponse](
+							client, url+duplexCall, option), left)
+				})
+			}
+		})
 }
 
-func testUnary(ctx context.Context, t *testing.T, c *connect.Client[pb.SimpleRequest, pb.SimpleResponse]) {
-	req := connect.NewRequest(&pb.SimpleRequest{ResponseSize: 1 << 20, Payload: &pb.Payload{Body: make([]byte, 1<<20)}})
+func testUnary(ctx context.Context, t *testing.T,
+	c *connect.Client[pb.SimpleRequest, pb.SimpleResponse]) {
+	req := connect.NewRequest(
+		&pb.SimpleRequest{ResponseSize: 1 << 20, Payload: &pb.Payload{Body: make([]byte, 1<<20)}})
 	req.Header().Set("X-Size", "large")
 	answer, err := c.CallUnary(ctx, req)
-	if err != nil || len(answer.Msg.GetPayload().GetBody()) != 1<<20 || answer.Trailer().Get("X-Size") != "large" {
+	if err != nil || len(answer.Msg.GetPayload().GetBody()) != 1<<20 ||
+		answer.Trailer().Get("X-Size") != "large" {
 		t.Errorf("call: %v", err)
 	}
 	_, err = c.CallUnary(ctx, connect.NewRequest(&pb.SimpleRequest{
@@ -95,7 +104,8 @@ func testUnary(ctx context.Context, t *testing.T, c *connect.Client[pb.SimpleReq
 
 // testDuplex sends a message when the one before has come back, ends a stream, and leaves another.
 func testDuplex(ctx context.Context, t *testing.T,
-	c *connect.Client[pb.StreamingOutputCallRequest, pb.StreamingOutputCallResponse], left <-chan error) {
+	c *connect.Client[pb.StreamingOutputCallRequest, pb.StreamingOutputCallResponse],
+	left <-chan error) {
 	for _, leaves := range []bool{false, true} {
 		ctx, cancel := context.WithCancel(ctx)
 		s := c.CallBidiStream(ctx)

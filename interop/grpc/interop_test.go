@@ -1,6 +1,6 @@
 // Package grpc runs the interoperability cases of gRPC: clients of grpc-go and connect-go against
-// their handlers of net/http, which a lwango server calls by the bridge over HTTP/2; and against the
-// server of grpc-go behind module proxy.
+// their handlers of net/http, which a lwango server calls by the bridge over HTTP/2; and against
+// the server of grpc-go behind module proxy.
 package grpc
 
 import (
@@ -70,14 +70,17 @@ func run(t *testing.T, f func()) {
 var insecureTLS = &tls.Config{InsecureSkipVerify: true}
 
 // both runs a test without TLS and with it, against a server that gives every request to h.
-func both(t *testing.T, h http.Handler, test func(t *testing.T, addr string, creds credentials.TransportCredentials)) {
+func both(t *testing.T, h http.Handler,
+	test func(t *testing.T, addr string, creds credentials.TransportCredentials)) {
 	t.Run("h2c", func(t *testing.T) {
-		r, stop := embedded.Start(t, lwango.Server{Addr: "127.0.0.1:0", HTTP2: true, Handler: lwango.HTTP(h)})
+		r, stop := embedded.Start(t,
+			lwango.Server{Addr: "127.0.0.1:0", HTTP2: true, Handler: lwango.HTTP(h)})
 		defer stop()
 		test(t, r.Addrs()[0], insecure.NewCredentials())
 	})
 	t.Run("TLS", func(t *testing.T) {
-		r, stop := embedded.Start(t, lwango.Server{Addr: "127.0.0.1:0", TLS: modes.ServerTLS(), Handler: lwango.HTTP(h)})
+		r, stop := embedded.Start(t,
+			lwango.Server{Addr: "127.0.0.1:0", TLS: modes.ServerTLS(), Handler: lwango.HTTP(h)})
 		defer stop()
 		test(t, r.Addrs()[0], credentials.NewTLS(insecureTLS))
 	})
@@ -112,13 +115,17 @@ func runCases(t *testing.T, addr string, creds credentials.TransportCredentials,
 		run(t, func() { interop.DoUnimplementedMethod(t.Context(), cc) })
 	})
 	t.Run("unimplemented_service", func(t *testing.T) {
-		run(t, func() { interop.DoUnimplementedService(t.Context(), testgrpc.NewUnimplementedServiceClient(cc)) })
+		run(t, func() {
+			interop.DoUnimplementedService(t.Context(), testgrpc.NewUnimplementedServiceClient(cc))
+		})
 	})
 }
 
 // TestFails: a case that fails is one.
 func TestFails(t *testing.T) {
-	nothing := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "no", http.StatusTeapot) })
+	nothing := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		http.Error(w, "no", http.StatusTeapot)
+	})
 	both(t, nothing, func(t *testing.T, addr string, creds credentials.TransportCredentials) {
 		cc := must.Get(grpc.NewClient(addr, grpc.WithTransportCredentials(creds)))(t)
 		defer cc.Close()

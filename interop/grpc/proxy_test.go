@@ -22,7 +22,8 @@ import (
 // TestProxy runs the cases through module proxy, against grpc-go's own server of HTTP/2.
 func TestProxy(t *testing.T) {
 	for name, opt := range map[string]grpc.ServerOption{
-		"http": grpc.EmptyServerOption{}, "https": grpc.Creds(credentials.NewServerTLSFromCert(&modes.ServerTLS().Certificates[0])),
+		"http":  grpc.EmptyServerOption{},
+		"https": grpc.Creds(credentials.NewServerTLSFromCert(&modes.ServerTLS().Certificates[0])),
 	} {
 		t.Run(name, func(t *testing.T) {
 			ln := must.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
@@ -45,7 +46,8 @@ address = "%s://%s"
 version = "2"
 request_buffering = false
 %s`, name, ln.Addr(), tls), 0o600))
-			r, stop := embedded.Start(t, lwango.Server{Addr: "127.0.0.1:0", TLS: modes.ServerTLS(), File: file})
+			r, stop := embedded.Start(t,
+				lwango.Server{Addr: "127.0.0.1:0", TLS: modes.ServerTLS(), File: file})
 			defer stop()
 			// At its deadline the server resets the stream. The proxy answers that with 502, which may
 			// come before the client's own deadline, and is then Unavailable.

@@ -31,6 +31,7 @@ func NewRequest(method, target string, body io.Reader) *http.Request {
 }
 
 // NewRequestWithContext makes one with a context.
-func NewRequestWithContext(ctx context.Context, method, target string, body io.Reader) *http.Request {
+func NewRequestWithContext(ctx context.Context, method, target string,
+	body io.Reader) *http.Request {
 	return httptest.NewRequestWithContext(ctx, method, target, body)
 }

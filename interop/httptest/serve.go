@@ -195,7 +195,8 @@ func receive(br *bufio.Reader, method string) (*answer, error) {
 }
 
 // added are fields that a server adds of its own accord, and a recorder does not.
-var added = map[string]bool{"Date": true, "Content-Length": true, "Connection": true, "Server": true}
+var added = map[string]bool{"Date": true, "Content-Length": true, "Connection": true,
+	"Server": true}
 
 // store records the answer.
 func (c *call) store(a *answer) {

@@ -84,7 +84,8 @@ func TestPortal(t *testing.T) {
 		}
 	}()
 	app := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		fmt.Fprint(w, r.URL, r.Header["X-Auth-Request-User"], r.Header["X-Auth-Request-Email"], r.Header["X-User"])
+		fmt.Fprint(w, r.URL, r.Header["X-Auth-Request-User"], r.Header["X-Auth-Request-Email"],
+			r.Header["X-User"])
 	}))
 	defer app.Close()
 	file := filepath.Join(t.TempDir(), "lwango.conf")

@@ -36,10 +36,10 @@
 // as = and two hexadecimal digits. The first process creates the stream; it may also be there
 // already, with the settings that Config shows. What is published is stored, and the server
 // publishes it again as NAME.live.TOPIC, with its number in the stream and that of the message of
-// the same topic before it. A process subscribes to that for each topic that it follows, which costs
-// the server little. By the numbers it knows what it has missed, and it reads that from the stream:
-// after an outage, when it was too slow, or when another server has taken over. It reads the
-// history from there, too.
+// the same topic before it. A process subscribes to that for each topic that it follows, which
+// costs the server little. By the numbers it knows what it has missed, and it reads that from the
+// stream: after an outage, when it was too slow, or when another server has taken over. It reads
+// the history from there, too.
 //
 // A message is delivered in its own process at once, whether or not the broker can be reached. For
 // the others it waits in a queue until the broker has acknowledged it. A batch is published
@@ -48,23 +48,23 @@
 // and in the order in which its process has published it. Messages of different processes have the
 // order of the stream, but for a process's own, which come first there.
 //
-// A pattern, and a queue group, is read from the stream by a consumer: one of the process's own, and
-// one that all processes with members share. So a group's message is given to one process, which
-// gives it to one of its members, and acknowledges it when that has received it.
+// A pattern, and a queue group, is read from the stream by a consumer: one of the process's own,
+// and one that all processes with members share. So a group's message is given to one process,
+// which gives it to one of its members, and acknowledges it when that has received it.
 //
-// A message also says which one it is of those that its process has published to the topic. If one is
-// missing between two that were read, because the stream kept no more (MaxMsgs, MaxBytes, MaxAge), the
-// server has lost it, or the other process had no room for it, it counts as dropped, and the log
-// tells of it. That is found when the same process publishes to the topic again. A message with a Keep
-// does not count.
+// A message also says which one it is of those that its process has published to the topic. If one
+// is missing between two that were read, because the stream kept no more (MaxMsgs, MaxBytes,
+// MaxAge), the server has lost it, or the other process had no room for it, it counts as dropped,
+// and the log tells of it. That is found when the same process publishes to the topic again. A
+// message with a Keep does not count.
 //
 // A message that another client of NATS has published to NAME.topic.TOPIC is delivered as well. Its
 // ID is made of its number in the stream.
 //
-// The stream keeps 8192 messages of a topic, and each for a day, or for its Keep in whole seconds. A
-// process that is cut off keeps 16384 messages of 32 MiB together. Beyond these bounds messages are
-// lost, the oldest first. A message that is larger than the server's max_payload reaches no other
-// process.
+// The stream keeps 8192 messages of a topic, and each for a day, or for its Keep in whole seconds.
+// A process that is cut off keeps 16384 messages of 32 MiB together. Beyond these bounds messages
+// are lost, the oldest first. A message that is larger than the server's max_payload reaches no
+// other process.
 //
 // A user of an access list needs to publish to NAME.topic.>, $JS.API.STREAM.INFO.NAME,
 // $JS.API.STREAM.CREATE.NAME, $JS.API.STREAM.MSG.GET.NAME and $JS.API.DIRECT.GET.NAME, and to

@@ -72,8 +72,8 @@ func (e *Engine) Unfollow(topic string) { e.reader.change(change{topic: topic}) 
 // Close sends what is still to be sent, within the grace period, and stops the goroutines. What is
 // published afterwards stays in the process. It returns how many messages were not sent.
 //
-// Members of queue groups leave before. What they have not received by now goes to other processes; one
-// that is still there may receive some of it as well.
+// Members of queue groups leave before. What they have not received by now goes to other processes;
+// one that is still there may receive some of it as well.
 func (e *Engine) Close(grace time.Duration) (unsent int) {
 	unsent = e.base.Close(grace)
 	e.selections.close()

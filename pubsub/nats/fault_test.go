@@ -57,7 +57,8 @@ func TestBrokerStandsStill(t *testing.T) {
 	b := startBroker(t)
 	one, two := startNode(t, b.url()), startNode(t, b.url())
 	room1 := one.Hub.Topic("room")
-	at1, at2 := one.Follow(room1, pubsub.Options{}), two.Follow(two.Hub.Topic("room"), pubsub.Options{})
+	at1, at2 := one.Follow(room1, pubsub.Options{}), two.Follow(two.Hub.Topic("room"),
+		pubsub.Options{})
 	publish(room1, "up")
 	at1.Expect("up")
 	at2.Expect("up")

@@ -21,8 +21,8 @@ type past struct {
 }
 
 // remember takes a page of the history, and reports whether another one is to be read. When it has
-// all of it, it gives the hub what was published before the Follow, and leaves the rest as news. The
-// server's clock, which has stamped the messages, is compared with the server's own answer.
+// all of it, it gives the hub what was published before the Follow, and leaves the rest as news.
+// The server's clock, which has stamped the messages, is compared with the server's own answer.
 func (fd *feed) remember(page []*natsgo.Msg, left uint64) (more bool) {
 	p := &fd.past
 	keep := uint64(fd.to.Depth()) + 1 // from the one more the hub sees that it does not have all

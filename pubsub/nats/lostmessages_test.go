@@ -20,7 +20,8 @@ func patternOf(n *rooms.Node) rooms.Source { return n.Hub.Pattern("room.*") }
 
 // A slow subscriber costs itself.
 func TestSlowSubscriber(t *testing.T) {
-	for name, to := range map[string]func(*rooms.Node) rooms.Source{"topic": roomOf, "pattern": patternOf} {
+	for name, to := range map[string]func(*rooms.Node) rooms.Source{"topic": roomOf,
+		"pattern": patternOf} {
 		t.Run(name, func(t *testing.T) {
 			b := startBroker(t)
 			rooms.SlowSubscriber(t, startNode(t, b.url()), startNode(t, b.url()), to)
@@ -30,7 +31,8 @@ func TestSlowSubscriber(t *testing.T) {
 
 // What is lost on the way is counted, wherever that was.
 func TestFlood(t *testing.T) {
-	for name, to := range map[string]func(*rooms.Node) rooms.Source{"topic": roomOf, "pattern": patternOf} {
+	for name, to := range map[string]func(*rooms.Node) rooms.Source{"topic": roomOf,
+		"pattern": patternOf} {
 		t.Run(name, func(t *testing.T) {
 			b := startBroker(t)
 			rooms.Flood(t, startNode(t, b.url()), startNode(t, b.url()), to)
@@ -38,9 +40,9 @@ func TestFlood(t *testing.T) {
 	}
 }
 
-// A stream that keeps fewer messages than a process has missed. Nothing is acknowledged by topics and
-// patterns, so the server drops what they have not read, as it drops what they have. What went unread
-// counts as dropped, ends a subscriber with Disconnect, and is logged once.
+// A stream that keeps fewer messages than a process has missed. Nothing is acknowledged by topics
+// and patterns, so the server drops what they have not read, as it drops what they have. What went
+// unread counts as dropped, ends a subscriber with Disconnect, and is logged once.
 func TestStreamKeepsFew(t *testing.T) {
 	const missed, kept = 500, 100
 	b := startBroker(t)
@@ -78,7 +80,8 @@ func TestStreamKeepsFew(t *testing.T) {
 	}
 }
 
-// BenchmarkSlowMember is a room with and without a member that is slow: -benchtime 2000x is ten seconds.
+// BenchmarkSlowMember is a room with and without a member that is slow: -benchtime 2000x is ten
+// seconds.
 func BenchmarkSlowMember(b *testing.B) {
 	broker := startBroker(b)
 	rooms.SlowMember(b, func() *rooms.Node { return startNode(b, broker.url()) })

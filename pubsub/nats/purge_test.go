@@ -43,8 +43,8 @@ func askKeeper(t *testing.T, s *program.Server, path string) (hit bool) {
 	return strings.Contains(resp.Header.Get("Cache-Status"), "; hit")
 }
 
-// What a program purges by lwango.Cache in one process, the others purge as well, and once; also what
-// was purged while they were cut off from the broker. One without the broker purges nothing.
+// What a program purges by lwango.Cache in one process, the others purge as well, and once; also
+// what was purged while they were cut off from the broker. One without the broker purges nothing.
 func TestPurgeOfProcesses(t *testing.T) {
 	b := startBroker(t)
 	w := rooms.StartWire(t, b.addr())

@@ -36,8 +36,8 @@ type change struct {
 	pending []*pubsub.Message // ours that the broker does not have yet
 }
 
-// reader is the goroutine that reads. It waits for nothing but what comes: messages, answers to what
-// it has asked, and changes.
+// reader is the goroutine that reads. It waits for nothing but what comes: messages, answers to
+// what it has asked, and changes.
 type reader struct {
 	*Engine
 	base      *engine.Base
@@ -83,8 +83,8 @@ type reader struct {
 	checks  []check // in order of time
 }
 
-// check is a topic that is to be asked for once more: a server that has answered a question may have
-// been behind the one that publishes.
+// check is a topic that is to be asked for once more: a server that has answered a question may
+// have been behind the one that publishes.
 type check struct {
 	*feed
 	at time.Time
@@ -206,8 +206,8 @@ func (r *reader) run() {
 	}
 }
 
-// connect connects for the first time. Later on the client does so itself. It returns nil at the end
-// of the context.
+// connect connects for the first time. Later on the client does so itself. It returns nil at the
+// end of the context.
 func (r *reader) connect(o *natsgo.Options) *natsgo.Conn {
 	for {
 		conn, err := o.Connect()

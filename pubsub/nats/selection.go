@@ -188,7 +188,8 @@ func (c *consumer) session(ctx context.Context, b *engine.Backoff) (err error) {
 	}
 }
 
-// pass gives a pattern's subscribers a message, unless they have it. It waits for room, if that is late.
+// pass gives a pattern's subscribers a message, unless they have it. It waits for room, if that is
+// late.
 func (c *consumer) pass(ctx context.Context, e entry, late bool) error {
 	if e.origin == c.base.Hub.Origin() {
 		return nil

@@ -51,8 +51,8 @@ func TestPattern(t *testing.T) {
 	at.Quiet()
 }
 
-// Of a queue group, one member gets each message, in whichever process it is. When a process leaves,
-// the others get all.
+// Of a queue group, one member gets each message, in whichever process it is. When a process
+// leaves, the others get all.
 func TestQueueGroup(t *testing.T) {
 	b := startBroker(t)
 	one, two, three := startNode(t, b.url()), startNode(t, b.url()), startNode(t, b.url())

@@ -16,8 +16,8 @@ const (
 )
 
 // Config is what the stream of that name is created with. One that is there already needs the same
-// subject, republication, AllowAtomicPublish, AllowMsgTTL and AllowDirect; limits, storage and replicas are the
-// operator's choice.
+// subject, republication, AllowAtomicPublish, AllowMsgTTL and AllowDirect; limits, storage and
+// replicas are the operator's choice.
 func Config(name string, replicas int) jetstream.StreamConfig {
 	return jetstream.StreamConfig{
 		Name:               name,
@@ -29,7 +29,8 @@ func Config(name string, replicas int) jetstream.StreamConfig {
 		AllowDirect:        true,
 		AllowAtomicPublish: true,
 		AllowMsgTTL:        true,
-		RePublish:          &jetstream.RePublish{Source: topics(name) + ">", Destination: live(name) + ">"},
+		RePublish: &jetstream.RePublish{Source: topics(name) + ">",
+			Destination: live(name) + ">"},
 	}
 }
 

@@ -109,7 +109,8 @@ func parse(rawURL string) (*place, error) {
 	var options []natsgo.Option
 	switch {
 	case u.Scheme == "tls":
-		options = append(options, natsgo.Secure(&tls.Config{MinVersion: tls.VersionTLS12, ServerName: name}))
+		options = append(options,
+			natsgo.Secure(&tls.Config{MinVersion: tls.VersionTLS12, ServerName: name}))
 		if files["tls_ca"] != "" {
 			options = append(options, natsgo.RootCAs(files["tls_ca"]))
 		}

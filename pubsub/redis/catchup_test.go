@@ -120,7 +120,8 @@ func TestDeepHistory(t *testing.T) {
 	publish(one.Hub.Topic("room"), numbered("a", 0, 500)...)
 	publish(one.Hub.Topic("hall"), numbered("a", 0, 500)...)
 	one.Acknowledged()
-	if got := two.Follow(two.Hub.Topic("room"), pubsub.Options{History: 400}).Collect(400); got[0] != "a100" ||
+	if got := two.Follow(two.Hub.Topic("room"),
+		pubsub.Options{History: 400}).Collect(400); got[0] != "a100" ||
 		got[399] != "a499" {
 		t.Errorf("%s to %s", got[0], got[399])
 	}

@@ -14,7 +14,8 @@ import (
 // Topics that are never silent keep a process neither from being carried again after an outage, nor
 // from topics that are followed then.
 func TestCarriedAgainUnderTraffic(t *testing.T) {
-	for name, to := range map[string]func(*rooms.Node) rooms.Source{"topic": roomOf, "pattern": patternOf} {
+	for name, to := range map[string]func(*rooms.Node) rooms.Source{"topic": roomOf,
+		"pattern": patternOf} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel() // it mostly waits
 			b := broker.Start(t, "--appendonly", "no")
@@ -66,14 +67,16 @@ func TestCarriedAgainWhileBehind(t *testing.T) {
 // The broker goes away again while what was missed waits for a slow subscriber: the others get what
 // was read before, all the same.
 func TestCutOffWhileCatchingUp(t *testing.T) {
-	for name, to := range map[string]func(*rooms.Node) rooms.Source{"topic": roomOf, "pattern": patternOf} {
+	for name, to := range map[string]func(*rooms.Node) rooms.Source{"topic": roomOf,
+		"pattern": patternOf} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel() // it mostly waits
 			b := broker.Start(t, "--appendonly", "no")
 			w := startWire(t, b)
 			one, two := startNode(t, w.url()), startNode(t, b.URL())
 			at := one.Follow(to(one.Node), pubsub.Options{})
-			one.Follow(one.Hub.Topic("other"), pubsub.Options{}) // the reader notices that the broker is away
+			// the reader notices that the broker is away
+			one.Follow(one.Hub.Topic("other"), pubsub.Options{})
 			rooms.Heard(t, two.Node, "room.1", at)
 			w.Cut(true)
 			one.Status.Expect("local")

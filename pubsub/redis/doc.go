@@ -47,13 +47,15 @@
 // command that blocks, and the broker looks at all of them whenever one has a new entry. To make a
 // reader follow another topic, the engine wakes it through a stream of its own. Each goroutine has
 // one connection, and none is on a loop. What they bring goes into the hub, which posts it to the
-// loops, as it comes. What was missed in an outage, of this process or of the one that has published it,
-// waits for subscribers that read; a message that was late to the broker says so in its entry.
+// loops, as it comes. What was missed in an outage, of this process or of the one that has
+// published it, waits for subscribers that read; a message that was late to the broker says so in
+// its entry.
 //
-// A message also says which one it is of those that its process has published to the topic. If one is
-// missing between two that were read, because the stream was trimmed meanwhile, the broker has lost
-// it, or the other process had no room for it, it counts as dropped, and the log tells of it. That is
-// found when the same process publishes to the topic again. A message with a Keep does not count.
+// A message also says which one it is of those that its process has published to the topic. If one
+// is missing between two that were read, because the stream was trimmed meanwhile, the broker has
+// lost it, or the other process had no room for it, it counts as dropped, and the log tells of it.
+// That is found when the same process publishes to the topic again. A message with a Keep does not
+// count.
 //
 // In a cluster, topics are spread over 64 shards by a hash of their names. A shard is the streams
 // of one slot, because a cluster refuses commands for several slots. It has a goroutine that sends
@@ -63,35 +65,37 @@
 // when all of it has moved.
 //
 // A pattern is read from one more stream, that of all topics of the shard. A process that follows a
-// pattern creates it, and has it kept for a day. While it is there, each message is appended to it as
-// well, by the same transaction, and the process takes from it what matches. With each batch the broker
-// is asked whether there is such a stream, as long as there is none; so patterns cost those nothing
-// that have none, and with them the broker stores each message twice. A pattern begins when the broker
-// has heard of it: while the broker is away, others do not know of it. If a broker without the stream is
-// in the place of one that had it, whoever comes first creates it, one who follows or one who publishes.
-// In a cluster a pattern takes a connection for each shard.
+// pattern creates it, and has it kept for a day. While it is there, each message is appended to it
+// as well, by the same transaction, and the process takes from it what matches. With each batch the
+// broker is asked whether there is such a stream, as long as there is none; so patterns cost those
+// nothing that have none, and with them the broker stores each message twice. A pattern begins when
+// the broker has heard of it: while the broker is away, others do not know of it. If a broker
+// without the stream is in the place of one that had it, whoever comes first creates it, one who
+// follows or one who publishes. In a cluster a pattern takes a connection for each shard.
 //
-// A queue group is a group of the broker's on the topic's stream (XREADGROUP), or that of all topics.
-// A process has up to 16 messages at a time. It acknowledges what a member has received (XACK), gives
-// back what members are too busy for, or have left, and mentions what it still has. What a process
-// does not mention for 30 s, others claim (XAUTOCLAIM), which look each second. A group whose processes
-// have all been silent for five minutes begins anew with the next one, and after an hour it is destroyed
-// when a process joins another group of the stream. Both need a broker of version 6.2.
+// A queue group is a group of the broker's on the topic's stream (XREADGROUP), or that of all
+// topics. A process has up to 16 messages at a time. It acknowledges what a member has received
+// (XACK), gives back what members are too busy for, or have left, and mentions what it still has.
+// What a process does not mention for 30 s, others claim (XAUTOCLAIM), which look each second. A
+// group whose processes have all been silent for five minutes begins anew with the next one, and
+// after an hour it is destroyed when a process joins another group of the stream. Both need a
+// broker of version 6.2.
 //
-// The backlog of a pattern's group is the stream of all topics: 8192 messages of everything, not only of
-// what matches. What a group has not read by then is lost, which the log says.
+// The backlog of a pattern's group is the stream of all topics: 8192 messages of everything, not
+// only of what matches. What a group has not read by then is lost, which the log says.
 //
 // A stream keeps 8192 messages, and none for longer than a day after the last one, or than that
 // one's Keep. A process that is cut off keeps 16384 messages of 32 MiB together. Beyond these
 // bounds messages are lost, the oldest first. They are also lost if a broker acknowledges them and
 // then forgets them, as Redis may with `appendfsync everysec`, or in a fail-over. With replicas=1 a
 // process sends a message again if its server fails before a replica has it, so a replica that is
-// promoted has all that counts as sent. The price is a round trip to the replica for each batch; and
-// while a server has too few replicas, its messages wait, and topics are not carried.
+// promoted has all that counts as sent. The price is a round trip to the replica for each batch;
+// and while a server has too few replicas, its messages wait, and topics are not carried.
 //
-// A process asks the sentinels, or the cluster, for the server each time it connects, and it connects
-// anew as soon as the former primary has gone, refuses to write, or does not answer for 2 s. Without
-// either, the address must lead to the new primary: a name, a proxy or an address that moves.
+// A process asks the sentinels, or the cluster, for the server each time it connects, and it
+// connects anew as soon as the former primary has gone, refuses to write, or does not answer for 2
+// s. Without either, the address must lead to the new primary: a name, a proxy or an address that
+// moves.
 //
 // Clocks of processes are not compared. The broker's own time, which is in the IDs of its entries,
 // decides what is history to a subscriber and what is news. That is as exact as the broker is quick

@@ -23,8 +23,8 @@ const (
 	wakeAge   = 10 * time.Minute // of a stream that has woken its reader
 )
 
-// clusterPrefix is what keys of a shard of a cluster begin with. The broker takes the slot of what is
-// in braces.
+// clusterPrefix is what keys of a shard of a cluster begin with. The broker takes the slot of what
+// is in braces.
 func clusterPrefix(tag int) string { return fmt.Sprintf("%s{%d}:", prefix, tag) }
 
 // Fields of an entry.

@@ -19,11 +19,13 @@ func FuzzParse(f *testing.F) {
 	f.Add("1-3w5e11264sgsf", "9223372036854775807", "x")
 	f.Add("1-3w5e11264sgsg", "9223372036854775808", "x")
 	f.Fuzz(func(t *testing.T, id, nanos, data string) {
-		e, err := redis.Parse(goredis.XMessage{Values: map[string]any{"id": id, "time": nanos, "data": data}})
+		e, err := redis.Parse(goredis.XMessage{
+			Values: map[string]any{"id": id, "time": nanos, "data": data}})
 		if err != nil {
 			return
 		}
-		if string(e.Data) != data || e.ID != id || len(id) > 27 || !strings.Contains(id, "-") || e.Time.Location() != time.Local {
+		if string(e.Data) != data || e.ID != id || len(id) > 27 || !strings.Contains(id, "-") ||
+			e.Time.Location() != time.Local {
 			t.Errorf("%q, %q: %+v", id, nanos, e)
 		}
 	})

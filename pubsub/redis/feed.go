@@ -235,10 +235,10 @@ func (r *reader) ask(
 
 // poll reads what has come after the last entries, and waits for block until there is something, or
 // not at all if block is negative. If wake is given, it reads that stream as well, whose entries
-// carry nothing. more reports whether there is more than was read. What has come since the session began
-// does not count, else a topic would always have more that is busier than this process can read. It reads
-// nothing of a topic whose subscribers have no room for what was read before: what one topic has missed
-// does not hold up others.
+// carry nothing. more reports whether there is more than was read. What has come since the session
+// began does not count, else a topic would always have more that is busier than this process can
+// read. It reads nothing of a topic whose subscribers have no room for what was read before: what
+// one topic has missed does not hold up others.
 func (r *reader) poll(fds []*feed, wake *string, block time.Duration) (more bool, err error) {
 	var keys, positions []string
 	byKey := make(map[string]*feed, len(fds))

@@ -49,8 +49,8 @@ func (one) close()                                         {}
 // a node has failed.
 const fresh = 20 * time.Millisecond
 
-// nodes are those of a cluster. go-redis keeps the map of slots, and learns of nodes that are not in
-// the URL.
+// nodes are those of a cluster. go-redis keeps the map of slots, and learns of nodes that are not
+// in the URL.
 type nodes struct {
 	client *goredis.ClusterClient
 

@@ -227,8 +227,8 @@ func (c *consumer) read(block time.Duration) ([]goredis.XMessage, error) {
 	return got[0].Messages, nil
 }
 
-// missed tells the log if the stream was trimmed beyond what the group has read, which it does no more
-// than once a minute.
+// missed tells the log if the stream was trimmed beyond what the group has read, which it does no
+// more than once a minute.
 func (c *consumer) missed() error {
 	if time.Since(c.warned) < time.Minute {
 		return nil
@@ -251,8 +251,9 @@ func (c *consumer) missed() error {
 }
 
 // inherit takes as many as room of what others do not mention any more. The broker looks at some of
-// what is given out, so more than one look may be needed. It is asked for IDs first: a broker of version
-// 6.2 has null in the place of an entry that was deleted, which the library does not understand.
+// what is given out, so more than one look may be needed. It is asked for IDs first: a broker of
+// version 6.2 has null in the place of an entry that was deleted, which the library does not
+// understand.
 func (c *consumer) inherit(room int64) (got []goredis.XMessage, err error) {
 	ctx, cancel := c.Within(0)
 	defer cancel()
@@ -369,8 +370,8 @@ func (c *consumer) settle() (changed bool, err error) {
 	return changed || n > 0, nil
 }
 
-// mention tells the broker what the process still has. If it has not done so for long, others may have
-// some of that, or have dealt with it: what no member can have received is theirs then.
+// mention tells the broker what the process still has. If it has not done so for long, others may
+// have some of that, or have dealt with it: what no member can have received is theirs then.
 func (c *consumer) mention() error {
 	if len(c.held)+len(c.next) > 0 {
 		ctx, cancel := c.Within(0)

@@ -60,8 +60,8 @@ func pending(b *broker.Broker, topic string) int64 {
 	return b.Do("XPENDING lwango:topic:" + topic + " " + group).([]any)[0].(int64)
 }
 
-// Of a queue group, one member gets each message, in whichever process it is. When a process leaves,
-// the others get all.
+// Of a queue group, one member gets each message, in whichever process it is. When a process
+// leaves, the others get all.
 func TestQueueGroup(t *testing.T) {
 	b := broker.Start(t)
 	one, two, three := startNode(t, b.URL()), startNode(t, b.URL()), startNode(t, b.URL())
@@ -147,8 +147,8 @@ func TestQueueGroupLosesNothing(t *testing.T) {
 	}
 }
 
-// The one who has subscribed gets what is published from then on, by its own process, too, also when
-// it has left and come again, and when the broker has forgotten the group meanwhile.
+// The one who has subscribed gets what is published from then on, by its own process, too, also
+// when it has left and come again, and when the broker has forgotten the group meanwhile.
 func TestQueueGroupBegins(t *testing.T) {
 	b := broker.Start(t)
 	w := startWire(t, b)
@@ -181,8 +181,8 @@ func TestQueueGroupBegins(t *testing.T) {
 	}
 }
 
-// A process was cut off for so long that others have dealt with what it had: it hands out no more of it
-// than its members could have received before.
+// A process was cut off for so long that others have dealt with what it had: it hands out no more
+// of it than its members could have received before.
 func TestQueueGroupOfOneCutOff(t *testing.T) {
 	set(t, redis.AckWait, 300*time.Millisecond)
 	b := broker.Start(t)
@@ -370,7 +370,8 @@ func TestThreeWorkers(t *testing.T) {
 	})
 	for _, x := range b.Do("XPENDING lwango:topic:jobs 4:jobs:workers - + 1000").([]any) {
 		of := x.([]any)
-		b.Do(fmt.Sprintf("XCLAIM lwango:topic:jobs 4:jobs:workers %s 0 %s IDLE 100000 JUSTID", of[1], of[0]))
+		b.Do(fmt.Sprintf("XCLAIM lwango:topic:jobs 4:jobs:workers %s 0 %s IDLE 100000 JUSTID", of[1],
+			of[0]))
 	}
 	wait.Until(t, "all are done", func() bool {
 		read()

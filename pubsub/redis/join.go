@@ -15,11 +15,12 @@ import (
 var (
 	ackWait    = 30 * time.Second // until another process gets what one has and does not mention
 	memberless = 5 * time.Minute  // how long a queue group lives without any process
-	forgotten  = time.Hour        // until what has nothing and is silent is forgotten: a process, a group
+	// until what has nothing and is silent is forgotten: a process, a group
+	forgotten = time.Hour
 )
 
-// join makes the group, unless it is there, and the process a consumer of it. known reports whether it
-// was one before: then the broker knows what it has.
+// join makes the group, unless it is there, and the process a consumer of it. known reports whether
+// it was one before: then the broker knows what it has.
 func (c *consumer) join() (known bool, err error) {
 	ctx, cancel := c.Within(0)
 	defer cancel()
@@ -71,8 +72,8 @@ func (c *consumer) join() (known bool, err error) {
 	return came.Val() == 0, err
 }
 
-// succeed looks at the processes that the group had before this one came, among them perhaps this one.
-// If all of them have gone, the group begins anew.
+// succeed looks at the processes that the group had before this one came, among them perhaps this
+// one. If all of them have gone, the group begins anew.
 func (c *consumer) succeed(
 	ctx context.Context, p goredis.Pipeliner, there []goredis.XInfoConsumer, from string,
 ) {
@@ -94,8 +95,8 @@ func silent(all []goredis.XInfoConsumer, d time.Duration) bool {
 	})
 }
 
-// sweep destroys the stream's other queue groups that have been forgotten. If a process comes back to
-// one, it makes it again.
+// sweep destroys the stream's other queue groups that have been forgotten. If a process comes back
+// to one, it makes it again.
 func (c *consumer) sweep(ctx context.Context) error {
 	groups, err := c.client.XInfoGroups(ctx, c.key).Result()
 	if err != nil {

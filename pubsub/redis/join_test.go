@@ -50,7 +50,8 @@ func TestQueueGroupLeftForLong(t *testing.T) {
 	again.Quiet()
 }
 
-// A group that nobody has been in for long is destroyed when a process joins another one of the topic.
+// A group that nobody has been in for long is destroyed when a process joins another one of the
+// topic.
 func TestQueueGroupIsForgotten(t *testing.T) {
 	set(t, redis.Forgotten, 20*time.Millisecond)
 	b := broker.Start(t)
@@ -65,7 +66,8 @@ func TestQueueGroupIsForgotten(t *testing.T) {
 	publish(one.Hub.Topic("jobs"), "news")
 	all(t, at, []string{"news"})
 	got := fmt.Sprint(b.Do("XINFO GROUPS lwango:topic:jobs"))
-	for name, is := range map[string]bool{"4:jobs:old": false, "theirs": true, "4:jobs:workers": true} {
+	for name, is := range map[string]bool{"4:jobs:old": false, "theirs": true,
+		"4:jobs:workers": true} {
 		if strings.Contains(got, name) != is {
 			t.Errorf("there are %s", got)
 		}

@@ -16,7 +16,8 @@ func patternOf(n *rooms.Node) rooms.Source { return n.Hub.Pattern("room.*") }
 
 // A slow subscriber costs itself.
 func TestSlowSubscriber(t *testing.T) {
-	for name, to := range map[string]func(*rooms.Node) rooms.Source{"topic": roomOf, "pattern": patternOf} {
+	for name, to := range map[string]func(*rooms.Node) rooms.Source{"topic": roomOf,
+		"pattern": patternOf} {
 		t.Run(name, func(t *testing.T) {
 			b := broker.Start(t, "--appendonly", "no")
 			rooms.SlowSubscriber(t, startNode(t, b.URL()).Node, startNode(t, b.URL()).Node, to)
@@ -26,7 +27,8 @@ func TestSlowSubscriber(t *testing.T) {
 
 // What is lost on the way is counted, wherever that was.
 func TestFlood(t *testing.T) {
-	for name, to := range map[string]func(*rooms.Node) rooms.Source{"topic": roomOf, "pattern": patternOf} {
+	for name, to := range map[string]func(*rooms.Node) rooms.Source{"topic": roomOf,
+		"pattern": patternOf} {
 		t.Run(name, func(t *testing.T) {
 			b := broker.Start(t, "--appendonly", "no")
 			rooms.Flood(t, startNode(t, b.URL()).Node, startNode(t, b.URL()).Node, to)
@@ -64,7 +66,8 @@ func TestTrimmedWhileRead(t *testing.T) {
 	}
 }
 
-// BenchmarkSlowMember is a room with and without a member that is slow: -benchtime 2000x is ten seconds.
+// BenchmarkSlowMember is a room with and without a member that is slow: -benchtime 2000x is ten
+// seconds.
 func BenchmarkSlowMember(b *testing.B) {
 	broker := broker.Start(b, "--appendonly", "no")
 	rooms.SlowMember(b, func() *rooms.Node { return startNode(b, broker.URL()).Node })

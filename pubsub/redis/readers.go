@@ -81,8 +81,9 @@ func (r *reader) run() {
 	}
 }
 
-// greet asks the broker for an answer, and for its time. If no topic is followed, the session asks nothing
-// else, and the lack of an error would mean nothing. A broker that still loads tells the time all the same.
+// greet asks the broker for an answer, and for its time. If no topic is followed, the session asks
+// nothing else, and the lack of an error would mean nothing. A broker that still loads tells the
+// time all the same.
 func (r *reader) greet() error {
 	ctx, cancel := r.Within(0)
 	defer cancel()

@@ -178,8 +178,8 @@ func TestSelectionsInCluster(t *testing.T) {
 	some.Quiet()
 }
 
-// The broker stands still, and carries out later what was sent to it twice: a pattern and a group get
-// each message once.
+// The broker stands still, and carries out later what was sent to it twice: a pattern and a group
+// get each message once.
 func TestSelectionsOfBrokerThatStandsStill(t *testing.T) {
 	t.Parallel() // it mostly waits
 	b := broker.Start(t)

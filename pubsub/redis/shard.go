@@ -43,8 +43,8 @@ type shard struct {
 }
 
 // tags are the names of the shards of a cluster, in braces in their keys. The i-th has a slot
-// between 256 i and 256 i + 255, so the shards are as evenly spread over the nodes as the slots. All
-// processes have the same ones.
+// between 256 i and 256 i + 255, so the shards are as evenly spread over the nodes as the slots.
+// All processes have the same ones.
 var tags = [...]int{
 	10, 18, 113, 342, 29, 21, 3, 122, 69, 61, 72, 162, 50, 58, 153, 43,
 	11, 19, 112, 343, 28, 20, 2, 123, 68, 60, 73, 163, 51, 59, 152, 42,
@@ -72,9 +72,10 @@ func (e *Engine) shard(topic string) *shard {
 // first used, and again after it has broken. Each time opened is called. disconnect closes the
 // client, and so does the end of the engine's context: a command that waits fails then.
 //
-// The client keeps its connection while the broker answers, even if it only answers with errors. The
-// address may belong to another server meanwhile, as after a fail-over whose former primary runs on
-// and refuses to write. So a goroutine takes another client after an attempt that has failed.
+// The client keeps its connection while the broker answers, even if it only answers with errors.
+// The address may belong to another server meanwhile, as after a fail-over whose former primary
+// runs on and refuses to write. So a goroutine takes another client after an attempt that has
+// failed.
 func (s *shard) connect(opened func()) (client *goredis.Client, disconnect func(), err error) {
 	ctx, cancel := s.Within(0)
 	defer cancel()

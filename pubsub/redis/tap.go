@@ -158,8 +158,8 @@ func (t *tap) look() error {
 	return err
 }
 
-// keep creates the stream of all topics of the shard, unless it is there, and has it kept for as long
-// as a topic.
+// keep creates the stream of all topics of the shard, unless it is there, and has it kept for as
+// long as a topic.
 func (s *shard) keep(client *goredis.Client) error {
 	ctx, cancel := s.Within(0)
 	defer cancel()
@@ -170,7 +170,8 @@ func (s *shard) keep(client *goredis.Client) error {
 	}
 	p := client.TxPipeline()
 	if n == 0 {
-		p.XAdd(ctx, &goredis.XAddArgs{Stream: key, MaxLen: maxLength, Approx: true, Values: []any{"begin", ""}})
+		p.XAdd(ctx,
+			&goredis.XAddArgs{Stream: key, MaxLen: maxLength, Approx: true, Values: []any{"begin", ""}})
 	}
 	p.PExpire(ctx, key, maxAge)
 	_, err = exec(ctx, p)
@@ -238,8 +239,8 @@ func began(ctx context.Context, client *goredis.Client) (ms uint64, err error) {
 	return uint64(max(now.UnixMilli(), 0)), err
 }
 
-// poll is like that of a reader. A pattern whose subscribers have no room holds up the others only when
-// much waits for it.
+// poll is like that of a reader. A pattern whose subscribers have no room holds up the others only
+// when much waits for it.
 func (t *tap) poll(all []*tapped, block time.Duration) (more bool, err error) {
 	if err := t.date(all); err != nil {
 		return false, err

@@ -50,7 +50,8 @@ func TestSlowPattern(t *testing.T) {
 		heard(t, b)
 		start := time.Now()
 		publish(two.Hub.Topic(slow), numbered("a", 0, 20)...)
-		for _, text := range []string{"first", "second"} { // the first perhaps in the read of the slow ones
+		// the first perhaps in the read of the slow ones
+		for _, text := range []string{"first", "second"} {
 			publish(two.Hub.Topic(fast), text)
 			at.Expect(text)
 		}

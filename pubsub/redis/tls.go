@@ -21,8 +21,8 @@ type secured struct {
 	skipVerify    bool
 }
 
-// takeTLS takes the parameters that begin with tls_ from a URL. A server is known by the host of the
-// URL, unless tls_name says otherwise. Where there are several, each is known by its own host.
+// takeTLS takes the parameters that begin with tls_ from a URL. A server is known by the host of
+// the URL, unless tls_name says otherwise. Where there are several, each is known by its own host.
 func takeTLS(take func(key string) string, on bool, host string, several bool) (*secured, error) {
 	s := &secured{ca: take("tls_ca"), cert: take("tls_cert"), key: take("tls_key"),
 		name: take("tls_name")}

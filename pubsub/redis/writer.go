@@ -137,7 +137,8 @@ func (s *shard) transact(batch []engine.Item, wakeups []string) (lost int, err e
 	return lost, nil
 }
 
-// addToAll appends a batch to the stream of all topics, if there is one: if anybody follows a pattern.
+// addToAll appends a batch to the stream of all topics, if there is one: if anybody follows a
+// pattern.
 func (s *shard) addToAll(
 	ctx context.Context, p goredis.Pipeliner, batch []engine.Item,
 ) (added []*goredis.StringCmd) {
@@ -150,8 +151,8 @@ func (s *shard) addToAll(
 	return added
 }
 
-// added takes the answers of addToAll. It reports whether there is no such stream, and then that is no
-// error any more.
+// added takes the answers of addToAll. It reports whether there is no such stream, and then that is
+// no error any more.
 func (s *shard) added(all []*goredis.StringCmd) (none bool) {
 	for _, cmd := range all {
 		if cmd.Err() == goredis.Nil {

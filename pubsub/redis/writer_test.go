@@ -9,8 +9,8 @@ import (
 	"github.com/lwango/lwango/pubsub"
 )
 
-// The broker has forgotten everything when it is there again, and a process that publishes comes back
-// before the one that follows a pattern: that gets what was published meanwhile.
+// The broker has forgotten everything when it is there again, and a process that publishes comes
+// back before the one that follows a pattern: that gets what was published meanwhile.
 func TestPatternComesBackLater(t *testing.T) {
 	b := broker.Start(t, "--appendonly", "no")
 	w := startWire(t, b)

@@ -246,11 +246,13 @@ func TestBrowser(t *testing.T) {
 	bob.until(
 		`document.querySelector(".waiting .text").textContent === "not lost" && $("text").value === ""`)
 	bob.until(`document.querySelector(".waiting .why").textContent === "Waiting for the connection"`)
-	bob.until(`$("people-label").textContent === "Last seen here" && getComputedStyle($("people")).opacity < 0.5`)
+	bob.until(
+		`$("people-label").textContent === "Last seen here" && getComputedStyle($("people")).opacity < 0.5`)
 	program.StartAt(t, s.Address)
 	for _, w := range []*tab{ann, bob} {
 		w.until(`$("status").dataset.state === "open" && $("trouble").hidden`)
-		w.until(`$("people-label").textContent === "Here now" && getComputedStyle($("people")).opacity === "1"`)
+		w.until(
+			`$("people-label").textContent === "Here now" && getComputedStyle($("people")).opacity === "1"`)
 		w.until(`$("count").textContent === "2"`)
 		w.sees("I am back")
 	}
@@ -379,8 +381,12 @@ func TestScreenshots(t *testing.T) {
 		{bob, "Morning! Did anybody water the tomatoes yesterday?"},
 		{zoe, "I did, around seven. The two in the corner look a bit sad though 🍅"},
 		{ann, "Thanks Zoë!"},
-		{ann, "I have put some of the old compost there on Sunday, let's see whether that helps. If not we could move them to the south wall, there is still room beside the beans."},
-		{li, "There is a good page about that: https://example.org/tomatoes?sad=yes (see the part on magnesium)."},
+		{ann,
+			"I have put some of the old compost there on Sunday, let's see whether that helps. If not we " +
+				"could move them to the south wall, there is still room beside the beans."},
+		{li,
+			"There is a good page about that: https://example.org/tomatoes?sad=yes (see the part on " +
+				"magnesium)."},
 		{li, "And it says: <b>do not water at noon</b>"},
 		{bob, "Understood 👍"},
 		{zoe, "Who comes on Saturday? I bring cake."},
@@ -407,7 +413,8 @@ func TestScreenshots(t *testing.T) {
 	}
 	bob.say(" how much is left of it")
 	ann.say("Is anybody there?")
-	ann.until(`document.querySelector(".waiting") !== null && getComputedStyle($("people")).opacity < 0.5`)
+	ann.until(
+		`document.querySelector(".waiting") !== null && getComputedStyle($("people")).opacity < 0.5`)
 	shoot(ann, "desktop-lost")
 	shoot(bob, "phone-lost")
 	li.media("forced-colors", "active")

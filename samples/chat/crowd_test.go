@@ -26,7 +26,8 @@ func TestBrowserCrowd(t *testing.T) {
 	const people, perSecond, seconds = 2000, 150, 5
 	name := func(i int) string { return fmt.Sprintf("Person %04d", i*7919%people) }
 	said := func(i int) json.RawMessage {
-		return message("r", name(i%97), frame{text: fmt.Sprintf("message %d of a crowd, see https://example.org/%d", i, i)})
+		return message("r", name(i%97),
+			frame{text: fmt.Sprintf("message %d of a crowd, see https://example.org/%d", i, i)})
 	}
 	begin := make(chan struct{})
 	url := play(t, func(c *websocket.Conn) {
@@ -83,9 +84,12 @@ func TestBrowserCrowd(t *testing.T) {
 		w.until(`[...document.querySelectorAll(".text")].at(-1).textContent === "the end"`)
 		w.until(`$("count").textContent === %s`, fmt.Sprint(people+1))
 	})
-	w.until(`document.querySelectorAll(".list .message").length === 500 && document.querySelectorAll("#people li").length < 100`)
+	w.until(
+		`document.querySelectorAll(".list .message").length === 500 && document.querySelectorAll("#people li").length < 100`)
 	// All of the people can be scrolled to.
-	w.until(`($("people").scrollTop = 1e9) > 0 && document.querySelector("#people").innerText.includes(%s)`, "Person 1999")
+	w.until(
+		`($("people").scrollTop = 1e9) > 0 && document.querySelector("#people").innerText.includes(%s)`,
+		"Person 1999")
 	if len(tasks) < perSecond*seconds {
 		t.Fatalf("only %d tasks were seen", len(tasks))
 	}
@@ -127,9 +131,11 @@ func (w *tab) trace(f func()) (tasks []time.Duration) {
 	if err != nil {
 		w.Fatal(err)
 	}
-	if _, err := chromedp.Call(w.ctx, tracing.Start, tracing.StartParams{TraceConfig: &tracing.TraceConfig{
-		IncludedCategories: []string{"disabled-by-default-devtools.timeline"}, ExcludedCategories: []string{"*"},
-	}}); err != nil {
+	if _, err := chromedp.Call(w.ctx, tracing.Start,
+		tracing.StartParams{TraceConfig: &tracing.TraceConfig{
+			IncludedCategories: []string{"disabled-by-default-devtools.timeline"},
+			ExcludedCategories: []string{"*"},
+		}}); err != nil {
 		w.Fatal(err)
 	}
 	f()

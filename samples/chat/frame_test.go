@@ -29,27 +29,40 @@ func TestParseFrame(t *testing.T) {
 		why  string
 	}{
 		{websocket.Text, "hello", frame{kind: "message", text: "hello"}, 0, "text as it stands"},
-		{websocket.Text, `{"type":"message","text":"hello"}`, frame{kind: "message", text: "hello"}, 0, "the same"},
-		{websocket.Text, ` {"text":"a\nb\u0000","more":1,"type":"message"} `, frame{kind: "message", text: "a\nb"}, 0, "what else is in it does not matter"},
+		{websocket.Text, `{"type":"message","text":"hello"}`, frame{kind: "message", text: "hello"}, 0,
+			"the same"},
+		{websocket.Text, ` {"text":"a\nb\u0000","more":1,"type":"message"} `,
+			frame{kind: "message", text: "a\nb"}, 0, "what else is in it does not matter"},
 		{websocket.Text, `{"type":"typing"}`, frame{kind: "typing"}, 0, ""},
 		{websocket.Text, `{"type":"typing","text":5}`, frame{kind: "typing"}, 0, "has no text"},
-		{websocket.Text, `{"Type":"typing"}`, frame{kind: "message", text: `{"Type":"typing"}`}, 0, "names are exact"},
+		{websocket.Text, `{"Type":"typing"}`, frame{kind: "message", text: `{"Type":"typing"}`}, 0,
+			"names are exact"},
 		{websocket.Text, `{"type":"message","Text":"x"}`, frame{}, 1007, "so text is missing"},
-		{websocket.Text, `{"text":"hello"}`, frame{kind: "message", text: `{"text":"hello"}`}, 0, "no type: not for us"},
-		{websocket.Text, `{"type":"message","text":"x"`, frame{kind: "message", text: `{"type":"message","text":"x"`}, 0, "no JSON"},
-		{websocket.Text, `{"type":"message","text":"x"} {}`, frame{kind: "message", text: `{"type":"message","text":"x"} {}`}, 0, "nor this"},
+		{websocket.Text, `{"text":"hello"}`, frame{kind: "message", text: `{"text":"hello"}`}, 0,
+			"no type: not for us"},
+		{websocket.Text, `{"type":"message","text":"x"`,
+			frame{kind: "message", text: `{"type":"message","text":"x"`}, 0, "no JSON"},
+		{websocket.Text, `{"type":"message","text":"x"} {}`,
+			frame{kind: "message", text: `{"type":"message","text":"x"} {}`}, 0, "nor this"},
 		{websocket.Text, `["type"]`, frame{kind: "message", text: `["type"]`}, 0, "no object"},
 		{websocket.Text, `null`, frame{kind: "message", text: "null"}, 0, "nor this"},
-		{websocket.Text, "a\r\nb\rc\x1b[2Jd\x7f\u0085\te\x00\b", frame{kind: "message", text: "a\nb\nc[2Jd\te"}, 0, "control characters are dropped"},
+		{websocket.Text, "a\r\nb\rc\x1b[2Jd\x7f\u0085\te\x00\b",
+			frame{kind: "message", text: "a\nb\nc[2Jd\te"}, 0, "control characters are dropped"},
 		{websocket.Text, "\x00\x1b", frame{kind: "message"}, 0, "nothing is left"},
 		{websocket.Text, "e\x00\u0301", frame{kind: "message", text: "\u00e9"}, 0, "NFC of what is left"},
 		{websocket.Text, "e\u0301", frame{kind: "message", text: "\u00e9"}, 0, "NFC"},
-		{websocket.Text, strings.Repeat("e\u0301", maxText), frame{kind: "message", text: long}, 0, "as many in NFC"},
-		{websocket.Text, strings.Repeat("\u0958", maxText), frame{kind: "message", text: strings.Repeat("\u0915\u093c", maxText)}, 0, "twice as many in NFC, of as many that were sent"},
-		{websocket.Text, `{"type":"message","id":"abcdefgh-_09","text":"x"}`, frame{kind: "message", id: "abcdefgh-_09", text: "x"}, 0, "an ID"},
-		{websocket.Text, `{"type":"message","id":"abcdefgh","text":""}`, frame{kind: "message", id: "abcdefgh"}, 0, "to be acknowledged"},
+		{websocket.Text, strings.Repeat("e\u0301", maxText), frame{kind: "message", text: long}, 0,
+			"as many in NFC"},
+		{websocket.Text, strings.Repeat("\u0958", maxText),
+			frame{kind: "message", text: strings.Repeat("\u0915\u093c", maxText)}, 0,
+			"twice as many in NFC, of as many that were sent"},
+		{websocket.Text, `{"type":"message","id":"abcdefgh-_09","text":"x"}`,
+			frame{kind: "message", id: "abcdefgh-_09", text: "x"}, 0, "an ID"},
+		{websocket.Text, `{"type":"message","id":"abcdefgh","text":""}`,
+			frame{kind: "message", id: "abcdefgh"}, 0, "to be acknowledged"},
 		{websocket.Text, `{"type":"message","id":"abcdefg","text":"x"}`, frame{}, 1007, "too short"},
-		{websocket.Text, `{"type":"message","id":"` + strings.Repeat("a", maxID+1) + `","text":"x"}`, frame{}, 1007, "too long"},
+		{websocket.Text, `{"type":"message","id":"` + strings.Repeat("a", maxID+1) + `","text":"x"}`,
+			frame{}, 1007, "too long"},
 		{websocket.Text, `{"type":"message","id":"abcdefgh ","text":"x"}`, frame{}, 1007, "a space"},
 		{websocket.Text, `{"type":"message","id":5,"text":"x"}`, frame{}, 1007, "a number"},
 		{websocket.Text, `{"type":"ping"}`, frame{kind: "ping"}, 0, ""},
@@ -71,7 +84,8 @@ func TestParseFrame(t *testing.T) {
 	} {
 		got, err := parseFrame(c.kind, []byte(c.sent))
 		if got != c.want || code(err) != c.code {
-			t.Errorf("%.60q (%s): got %.60q, %v, want %.60q, %d", c.sent, c.why, got.text, err, c.want.text, c.code)
+			t.Errorf("%.60q (%s): got %.60q, %v, want %.60q, %d", c.sent, c.why, got.text, err, c.want.text,
+				c.code)
 		}
 	}
 }
@@ -124,8 +138,10 @@ func TestCheckName(t *testing.T) {
 // can be sent to others.
 func FuzzFrame(f *testing.F) {
 	for _, seed := range []string{
-		"", "hello", `{"type":"message","text":"hello"}`, `{"type":"typing"}`, `{"type":"message","text":"\ud800"}`,
-		`{"type":"message","type":"typing","text":1}`, `[[[[`, `{"type":{"type":{}}}`, "\u2028", "\ufeff{}", `{"text":"` + strings.Repeat("x", maxText) + `","type":"message"}`,
+		"", "hello", `{"type":"message","text":"hello"}`, `{"type":"typing"}`,
+		`{"type":"message","text":"\ud800"}`,
+		`{"type":"message","type":"typing","text":1}`, `[[[[`, `{"type":{"type":{}}}`, "\u2028",
+		"\ufeff{}", `{"text":"` + strings.Repeat("x", maxText) + `","type":"message"}`,
 	} {
 		f.Add(websocket.Text, []byte(seed))
 	}
@@ -148,18 +164,21 @@ func FuzzFrame(f *testing.F) {
 			t.Errorf("kind %d was taken", kind)
 		}
 		// NFC makes at most three characters of one.
-		if got.kind != "message" && got.text != "" || got.text != strings.TrimSpace(got.text) || utf8.RuneCountInString(got.text) > 3*maxText {
+		if got.kind != "message" && got.text != "" || got.text != strings.TrimSpace(got.text) ||
+			utf8.RuneCountInString(got.text) > 3*maxText {
 			t.Errorf("%q: %+v", p, got)
 		}
 		var sent notice
-		if err := json.Unmarshal(message("room", "name", got), &sent); err != nil || sent.Text != got.text {
+		if err := json.Unmarshal(message("room", "name", got), &sent); err != nil ||
+			sent.Text != got.text {
 			t.Errorf("%q is sent as %q, %v", got.text, sent.Text, err)
 		}
 	})
 }
 
 func FuzzName(f *testing.F) {
-	for _, seed := range []string{"", "Ann", " A  B ", "\u202e", "e\u0301", "A\tB", "\xff", strings.Repeat("x", 33)} {
+	for _, seed := range []string{"", "Ann", " A  B ", "\u202e", "e\u0301", "A\tB", "\xff",
+		strings.Repeat("x", 33)} {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, s string) {
@@ -170,7 +189,8 @@ func FuzzName(f *testing.F) {
 			}
 			return
 		}
-		if n := utf8.RuneCountInString(got); n < 1 || n > maxName || strings.ContainsFunc(got, unicode.IsControl) {
+		if n := utf8.RuneCountInString(got); n < 1 || n > maxName ||
+			strings.ContainsFunc(got, unicode.IsControl) {
 			t.Errorf("%q became %q", s, got)
 		}
 		if again, err := checkName("name", got); err != nil || again != got {

@@ -15,14 +15,16 @@ import (
 	"github.com/lwango/lwango/internal/test/program"
 )
 
-// TestBrowserHTTP2: over TLS the page, its parts, and the chat itself are streams of one connection.
+// TestBrowserHTTP2: over TLS the page, its parts, and the chat itself are streams of one
+// connection.
 func TestBrowserHTTP2(t *testing.T) {
 	t.Parallel()
 	a := certs.New(t)
 	cert, key := a.Files(a.Issue(time.Hour, "127.0.0.1"))
 	log := filepath.Join(t.TempDir(), "access.log")
 	config := program.Configure(t, t.TempDir(), fmt.Sprintf(
-		"[[listener]]\naddress = \"127.0.0.1:0\"\ntls = { cert = %q, key = %q }\n[access_log]\npath = %q\nformat = \"json\"\n", cert, key, log))
+		"[[listener]]\naddress = \"127.0.0.1:0\"\ntls = { cert = %q, key = %q }\n[access_log]\npath = "+
+			"%q\nformat = \"json\"\n", cert, key, log))
 	s := program.StartConfigured(t, config)
 	line := startProxy(t, s.Address)
 	address := "https://" + line.Addr().String()
@@ -49,7 +51,9 @@ func TestBrowserHTTP2(t *testing.T) {
 		t.Errorf("exit code %d", code)
 	}
 	text, err := os.ReadFile(log)
-	sockets := slices.DeleteFunc(strings.Split(string(text), "\n"), func(l string) bool { return !strings.Contains(l, "/ws-chat") })
+	sockets := slices.DeleteFunc(strings.Split(string(text), "\n"), func(l string) bool {
+		return !strings.Contains(l, "/ws-chat")
+	})
 	if len(sockets) != 3 || err != nil {
 		t.Errorf("%q, %v", sockets, err)
 	}

@@ -28,7 +28,8 @@ func TestBrowserMovement(t *testing.T) {
 	for i := range 6 {
 		join(t, s, "r", fmt.Sprint("Guest ", i))
 	}
-	w.until(`[...document.querySelectorAll(".notice")].filter((e) => !e.hidden).map((e) => e.textContent).join() ===
+	w.until(
+		`[...document.querySelectorAll(".notice")].filter((e) => !e.hidden).map((e) => e.textContent).join() ===
 		"Guest 0, Guest 1, Guest 2 and 3 others have joined"`)
 	w.until(`document.querySelectorAll(".notice").length === 1`)
 	w.until(
@@ -68,7 +69,8 @@ func TestBrowserOlder(t *testing.T) {
 	w := open(t, 800, 600)
 	w.join(s.Address, "r", "Ann")
 	w.until(
-		`document.querySelectorAll(".message").length === %s && !document.querySelector(".older").hidden`, pageful)
+		`document.querySelectorAll(".message").length === %s && !document.querySelector(".older").hidden`,
+		pageful)
 	// At first by the keyboard. Scrolling there would ask, too, and the answer may come before the
 	// key is pressed.
 	w.until(
@@ -320,7 +322,8 @@ func TestBrowserForcedColors(t *testing.T) {
 	w.until(`document.querySelectorAll(".list .message").length === 2`)
 	w.media("forced-colors", "active")
 	w.until(`matchMedia("(forced-colors: active)").matches`)
-	w.until(`["#send", "#composer", ".message:not(.own) .text", ".own .text", "#room", "#rename"].every((which) => {
+	w.until(
+		`["#send", "#composer", ".message:not(.own) .text", ".own .text", "#room", "#rename"].every((which) => {
 		const style = getComputedStyle(document.querySelector(which));
 		return which === "#room" || which === "#rename" || style.borderStyle !== "none" && parseFloat(style.borderWidth) > 0;
 	})`)

@@ -17,7 +17,8 @@ import (
 // sent. It returns the order.
 func (w *tab) shows(texts ...string) []string {
 	w.Helper()
-	w.until(`JSON.stringify([...document.querySelectorAll(".list .text")].map((e) => e.textContent).toSorted()) === JSON.stringify(%s) &&
+	w.until(
+		`JSON.stringify([...document.querySelectorAll(".list .text")].map((e) => e.textContent).toSorted()) === JSON.stringify(%s) &&
 		document.querySelector(".waiting") === null`, slices.Sorted(slices.Values(texts)))
 	return w.texts()
 }

@@ -12,7 +12,8 @@ import (
 // room is the people of a room, as far as this process knows. It has nothing to do with messages:
 // these go through the room's topic to all subscriptions.
 //
-// The lock of rooms guards it, and is held as long as it takes to change a map, or to make one frame.
+// The lock of rooms guards it, and is held as long as it takes to change a map, or to make one
+// frame.
 type room struct {
 	name    string
 	notices *pubsub.Topic // who is here, comes, goes and types, for the sockets of this process
@@ -40,8 +41,8 @@ var local = pubsub.Hub{Limits: pubsub.Limits{History: -1}}
 // some gets a list of all people.
 const noticeQueue = 64
 
-// enter lets a person in; all sockets of a person count as one. What follow subscribes to soon tells
-// that the person has come. Unless there is an error, the caller calls leave later.
+// enter lets a person in; all sockets of a person count as one. What follow subscribes to soon
+// tells that the person has come. Unless there is an error, the caller calls leave later.
 func enter(t *loop.Thread, name, person string) (*room, error) {
 	rooms.Lock()
 	defer rooms.Unlock()
@@ -101,8 +102,8 @@ func (r *room) typing(person string) {
 	}
 }
 
-// list returns a frame with all who are here. It is made once for all sockets that wait for the same
-// list.
+// list returns a frame with all who are here. It is made once for all sockets that wait for the
+// same list.
 func (r *room) list(roster *pubsub.Roster) *websocket.PreparedMessage {
 	rooms.Lock()
 	defer rooms.Unlock()

@@ -35,7 +35,9 @@ var drivers = []string{"sql", "pgx", "redis", "thread"}
 func TestDatabase(t *testing.T) {
 	stores, redis := opened(t)
 	mux := stores.mux(wait.Patience)
-	mux.Handle("GET /hello", func(_ *lwango.Request, resp *lwango.Response) int { return resp.Text(200, "hello") })
+	mux.Handle("GET /hello", func(_ *lwango.Request, resp *lwango.Response) int {
+		return resp.Text(200, "hello")
+	})
 
 	t.Run("items", func(t *testing.T) {
 		s := lwangotest.Start(t, mux.Serve)
@@ -56,14 +58,16 @@ func TestDatabase(t *testing.T) {
 				{"PUT", path, strings.Repeat("x", maxName+1), 413, ""},
 			} {
 				a := s.Do(step.method, step.path, step.body)
-				if a.StatusCode != step.status || step.text != "" && strings.TrimSpace(a.Text) != strings.TrimSpace(step.text) {
+				if a.StatusCode != step.status ||
+					step.text != "" && strings.TrimSpace(a.Text) != strings.TrimSpace(step.text) {
 					t.Errorf("%s %s: %s %q", step.method, step.path, a.Status, a.Text)
 				}
 			}
 		}
 		s.Do("PUT", "/pgx/items/9", "p")
 		s.Do("PUT", "/redis/items/9", "r")
-		if a := s.Get("/both/items/9"); strings.TrimSpace(a.Text) != `[{"id":9,"name":"p"},{"id":9,"name":"r"}]` {
+		if a := s.Get("/both/items/9"); strings.TrimSpace(
+			a.Text) != `[{"id":9,"name":"p"},{"id":9,"name":"r"}]` {
 			t.Error(a.Status, a.Text)
 		}
 		if a := s.Get("/both/items/1"); a.StatusCode != 404 {

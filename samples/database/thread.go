@@ -35,7 +35,8 @@ const maxIdle = 64
 
 // do runs a command, which may run twice: a kept connection may have ended since it was used. The
 // error is os.ErrDeadlineExceeded, loop.ErrClientGone, or the driver's.
-func (c *threadConns) do(t *loop.Thread, limit time.Duration, command string, args ...any) (any, error) {
+func (c *threadConns) do(t *loop.Thread, limit time.Duration, command string,
+	args ...any) (any, error) {
 	mine, ok := c.loops.Load(t.Loop())
 	if !ok {
 		mine, _ = c.loops.LoadOrStore(t.Loop(), new(idle))
@@ -56,7 +57,8 @@ func (c *threadConns) do(t *loop.Thread, limit time.Duration, command string, ar
 	}
 }
 
-func (c *threadConns) connect(t *loop.Thread, idle *idle, until time.Time) (_ threadConn, kept bool, err error) {
+func (c *threadConns) connect(t *loop.Thread, idle *idle,
+	until time.Time) (_ threadConn, kept bool, err error) {
 	if n := len(idle.conns); n > 0 {
 		conn := idle.conns[n-1]
 		idle.conns = idle.conns[:n-1]

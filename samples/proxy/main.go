@@ -20,8 +20,8 @@ func main() {
 	to := flag.String("to", "", "`URL` of the server, such as http://127.0.0.1:9000")
 	limit := flag.Duration("limit", 10*time.Minute, "`time` that a request may take, with its answer")
 	lwango.ParseFlags()
-	if u, err := url.Parse(*to); err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" ||
-		strings.Trim(u.Path, "/") != "" || u.RawQuery != "" || u.User != nil {
+	if u, err := url.Parse(*to); err != nil || u.Scheme != "http" && u.Scheme != "https" ||
+		u.Host == "" || strings.Trim(u.Path, "/") != "" || u.RawQuery != "" || u.User != nil {
 		fmt.Fprintln(os.Stderr, "proxy: -to wants a URL such as http://127.0.0.1:9000")
 		os.Exit(2)
 	}

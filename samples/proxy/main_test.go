@@ -22,7 +22,8 @@ import (
 func TestMain(m *testing.M) { program.Main(m, main) }
 
 // start starts an upstream, and the program in front of it.
-func start(t *testing.T, upstream http.HandlerFunc, args ...string) (url string, s *program.Server) {
+func start(t *testing.T, upstream http.HandlerFunc,
+	args ...string) (url string, s *program.Server) {
 	t.Helper()
 	up := httptest.NewServer(upstream)
 	t.Cleanup(up.Close)
@@ -31,7 +32,8 @@ func start(t *testing.T, upstream http.HandlerFunc, args ...string) (url string,
 }
 
 // ask sends a request. Its client leaves with ctx.
-func ask(t *testing.T, ctx context.Context, method, url string, body io.Reader, fields ...string) (*http.Response, error) {
+func ask(t *testing.T, ctx context.Context, method, url string, body io.Reader,
+	fields ...string) (*http.Response, error) {
 	t.Helper()
 	req := must.Get(http.NewRequestWithContext(ctx, method, url, body))(t)
 	for _, field := range fields {
@@ -64,15 +66,16 @@ func TestPasses(t *testing.T) {
 		w.WriteHeader(418)
 		w.Write(text)
 	})
-	resp, err := ask(t, t.Context(), "PATCH", url+"/a%2Fb/c%20d?q=1&q=%20", strings.NewReader("the body"),
-		"X-Own: 1", "X-Own: 2", "Connection: x-private", "X-Private: 3", "Te: trailers", "Proxy-Authorization: 4",
-		"User-Agent: test", "Accept-Encoding: identity")
+	resp, err := ask(t, t.Context(), "PATCH", url+"/a%2Fb/c%20d?q=1&q=%20",
+		strings.NewReader("the body"), "X-Own: 1", "X-Own: 2", "Connection: x-private", "X-Private: 3",
+		"Te: trailers", "Proxy-Authorization: 4", "User-Agent: test", "Accept-Encoding: identity")
 	if err != nil {
 		t.Fatal(err)
 	}
 	text := must.Get(io.ReadAll(resp.Body))(t)
 	host := strings.TrimPrefix(url, "http://")
-	for _, want := range []string{"PATCH /a%2Fb/c%20d?q=1&q=%20 HTTP/1.1\r\n", "\r\n\r\nthe body", "X-Own: 1\r\nX-Own: 2\r\n",
+	for _, want := range []string{"PATCH /a%2Fb/c%20d?q=1&q=%20 HTTP/1.1\r\n", "\r\n\r\nthe body",
+		"X-Own: 1\r\nX-Own: 2\r\n",
 		"X-Forwarded-For: 127.0.0.1\r\n", "X-Forwarded-Host: " + host + "\r\n", "User-Agent: test\r\n"} {
 		if !strings.Contains(string(text), want) {
 			t.Errorf("%q is missing in\n%s", want, text)
@@ -127,8 +130,10 @@ func TestKinds(t *testing.T) {
 			continue
 		}
 		text, err := io.ReadAll(resp.Body)
-		if resp.StatusCode != test.status || resp.ContentLength != test.length || string(text) != test.text || err != nil {
-			t.Errorf("%s %s: %s, length %d, %q, %v", test.method, test.path, resp.Status, resp.ContentLength, text, err)
+		if resp.StatusCode != test.status || resp.ContentLength != test.length ||
+			string(text) != test.text || err != nil {
+			t.Errorf("%s %s: %s, length %d, %q, %v", test.method, test.path, resp.Status, resp.ContentLength,
+				text, err)
 		}
 	}
 }
@@ -221,7 +226,8 @@ func TestFails(t *testing.T) {
 	if resp, err := ask(t, t.Context(), "GET", url, nil); err != nil || resp.StatusCode != 502 {
 		t.Errorf("nobody listens: %v, %v", resp, err)
 	}
-	url, _ = start(t, func(w http.ResponseWriter, r *http.Request) { <-r.Context().Done() }, "-limit", "50ms")
+	url, _ = start(t, func(w http.ResponseWriter, r *http.Request) { <-r.Context().Done() }, "-limit",
+		"50ms")
 	if resp, err := ask(t, t.Context(), "GET", url, nil); err != nil || resp.StatusCode != 504 {
 		t.Errorf("no answer: %v, %v", resp, err)
 	}
@@ -231,16 +237,20 @@ func TestFails(t *testing.T) {
 		panic(http.ErrAbortHandler)
 	})
 	resp := must.Get(ask(t, t.Context(), "GET", url, nil))(t)
-	if text, err := io.ReadAll(resp.Body); string(text) != "half" || !errors.Is(err, io.ErrUnexpectedEOF) {
+	if text, err := io.ReadAll(resp.Body); string(text) != "half" ||
+		!errors.Is(err, io.ErrUnexpectedEOF) {
 		t.Errorf("half an answer: %q, %v", text, err)
 	}
 	// A body that the server does not take.
-	if resp, err := ask(t, t.Context(), "POST", url, io.LimitReader(zeros{}, 41<<20)); err == nil && resp.StatusCode != 200 {
+	if resp, err := ask(t, t.Context(), "POST", url, io.LimitReader(zeros{}, 41<<20)); err == nil &&
+		resp.StatusCode != 200 {
 		t.Error(resp.Status)
 	}
 	// A body that is no body.
 	c := must.Dial(t, "tcp", s.Address)
-	fmt.Fprint(c, "POST / HTTP/1.1\r\nHost: x\r\nConnection: close\r\nTransfer-Encoding: chunked\r\n\r\nno chunk\r\n")
+	fmt.Fprint(c,
+		"POST / HTTP/1.1\r\nHost: x\r\nConnection: close\r\nTransfer-Encoding: chunked\r\n\r\nno "+
+			"chunk\r\n")
 	if text, err := io.ReadAll(c); !strings.HasPrefix(string(text), "HTTP/1.1 400 ") || err != nil {
 		t.Errorf("%q, %v", text, err)
 	}
@@ -291,7 +301,8 @@ func TestClientLeaves(t *testing.T) {
 }
 
 func TestUsage(t *testing.T) {
-	for _, to := range []string{"", "127.0.0.1:9000", "http://", "http://a/b", "http://u:p@a", "ftp://a"} {
+	for _, to := range []string{"", "127.0.0.1:9000", "http://", "http://a/b", "http://u:p@a",
+		"ftp://a"} {
 		program.Fails(t, []string{"-to", to}, 2, "-to wants a URL")
 	}
 }

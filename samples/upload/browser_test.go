@@ -78,7 +78,8 @@ func TestBrowser(t *testing.T) {
 	}).observe(document.getElementById("bar"), {attributes: true}), true)`)
 	do(chromedp.SetUploadFiles("#files", []string{small}), chromedp.Click("#send"))
 	until(`document.getElementById("state").textContent === "Done."`)
-	until(`seen.length > 0 && document.getElementById("bar").value === document.getElementById("bar").max`)
+	until(
+		`seen.length > 0 && document.getElementById("bar").value === document.getElementById("bar").max`)
 	until(`seen.some((text) => /^\d\.\d MB of 3\.1 MB, [\d.]+ .?B\/s, \d+ s left$/.test(text))`)
 	until(`document.getElementById("stored").innerText === "holiday.jpg, 3.1 MB"`)
 	has(t, dir, map[string][]byte{"holiday.jpg": body})

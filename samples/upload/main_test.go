@@ -63,7 +63,8 @@ func encode(t *testing.T, files ...upload) (text, field string) {
 }
 
 // post sends a form that write makes as it goes.
-func post(t *testing.T, url string, write func(form *multipart.Writer) error) (status int, text string) {
+func post(t *testing.T, url string,
+	write func(form *multipart.Writer) error) (status int, text string) {
 	t.Helper()
 	r, w := io.Pipe()
 	form := multipart.NewWriter(w)
@@ -130,7 +131,8 @@ func has(t *testing.T, dir string, files map[string][]byte) {
 	for _, e := range entries {
 		if body, ok := files[e.Name()]; !ok {
 			t.Errorf("%q is in the folder", e.Name())
-		} else if got, err := os.ReadFile(filepath.Join(dir, e.Name())); !bytes.Equal(got, body) || err != nil {
+		} else if got, err := os.ReadFile(filepath.Join(dir, e.Name())); !bytes.Equal(got, body) ||
+			err != nil {
 			t.Errorf("%q has %d bytes, %v, want %d others", e.Name(), len(got), err, len(body))
 		}
 	}
@@ -260,7 +262,8 @@ func TestClientLeaves(t *testing.T) {
 func TestSlowClient(t *testing.T) {
 	text, field := encode(t, upload{"slow", []byte("0123456789")})
 	at := strings.Index(text, "0123456789")
-	head := fmt.Sprintf("POST /uploads/a-slow-upload HTTP/1.1\r\nHost: x\r\n%s\r\nContent-Length: %d\r\n\r\n",
+	head := fmt.Sprintf(
+		"POST /uploads/a-slow-upload HTTP/1.1\r\nHost: x\r\n%s\r\nContent-Length: %d\r\n\r\n",
 		field, len(text))
 	t.Run("in time", func(t *testing.T) {
 		s, dir := serve(t, conn.Config{Limits: conn.Limits{MinRate: -1, BodyTimeout: time.Hour}}, 1)
@@ -339,7 +342,8 @@ func TestRefused(t *testing.T) {
 			has(t, dir, nil)
 			wait.Until(t, "no file is open", func() bool { return open("self", dir) == 0 })
 			if strings.HasPrefix(test.id, "refused") {
-				if p := last(t, watch(t, s.URL, test.id)); p.End != "failed" || !strings.Contains(p.Error, test.want) {
+				if p := last(t, watch(t, s.URL, test.id)); p.End != "failed" ||
+					!strings.Contains(p.Error, test.want) {
 					t.Errorf("the last event is %+v", p)
 				}
 			}
@@ -352,7 +356,8 @@ func TestGrowsTooLarge(t *testing.T) {
 	s, dir := serve(t, conn.Config{}, 1)
 	states := watch(t, s.URL, "a-growing-upload")
 	text, field := encode(t, upload{"a", random(2 << 20)})
-	req, err := http.NewRequest("POST", s.URL+"/uploads/a-growing-upload", io.MultiReader(strings.NewReader(text)))
+	req, err := http.NewRequest("POST", s.URL+"/uploads/a-growing-upload",
+		io.MultiReader(strings.NewReader(text)))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -382,7 +387,9 @@ func TestAtOnce(t *testing.T) {
 	s, dir := serve(t, conn.Config{}, 1)
 	text, field := encode(t, upload{"a", []byte("b")})
 	c := s.Dial()
-	c.Send(fmt.Sprintf("POST /uploads/the-first HTTP/1.1\r\nHost: x\r\n%s\r\nContent-Length: %d\r\n\r\n", field, len(text)))
+	c.Send(
+		fmt.Sprintf("POST /uploads/the-first HTTP/1.1\r\nHost: x\r\n%s\r\nContent-Length: %d\r\n\r\n",
+			field, len(text)))
 	wait.Until(t, "the second is refused", func() bool {
 		a := s.Do("POST", "/uploads/the-second", text, field)
 		return a.StatusCode == 503 && a.Header.Get("Retry-After") != ""
@@ -451,7 +458,8 @@ func TestUsage(t *testing.T) {
 
 func TestPage(t *testing.T) {
 	s, _ := serve(t, conn.Config{}, 1)
-	for path, kind := range map[string]string{"/": "text/html; charset=utf-8", "/upload.js": "text/javascript; charset=utf-8"} {
+	for path, kind := range map[string]string{"/": "text/html; charset=utf-8",
+		"/upload.js": "text/javascript; charset=utf-8"} {
 		if a := s.Get(path); a.StatusCode != 200 || a.Header.Get("Content-Type") != kind || a.Text == "" {
 			t.Errorf("%s: %s, %s", path, a.Status, a.Header.Get("Content-Type"))
 		}

@@ -29,7 +29,8 @@ func TestOrigin(t *testing.T) {
 		{"http://" + host, "cross-site", 403},
 		{"http://" + host, "same-site", 403},
 	} {
-		req, err := http.NewRequest("POST", s.URL+"/uploads/an-id-of-"+string(rune('a'+i)), strings.NewReader(text))
+		req, err := http.NewRequest("POST", s.URL+"/uploads/an-id-of-"+string(rune('a'+i)),
+			strings.NewReader(text))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -79,9 +79,10 @@ func receive(to *folder, most int64, slots chan struct{}) lwango.Handler {
 	}
 }
 
-// ownPage reports whether a form is sent by a page of this server, or not by a page at all. A browser
-// sends a form of any page to any server, with the cookies and from the network of the person that
-// looks at it. It says so in Sec-Fetch-Site, or, if it is old or there is no TLS, in Origin.
+// ownPage reports whether a form is sent by a page of this server, or not by a page at all. A
+// browser sends a form of any page to any server, with the cookies and from the network of the
+// person that looks at it. It says so in Sec-Fetch-Site, or, if it is old or there is no TLS, in
+// Origin.
 func ownPage(req *lwango.Request) bool {
 	switch from := req.Header().Get("Sec-Fetch-Site"); from {
 	case "same-origin", "none":
@@ -144,7 +145,9 @@ func (f *form) receive() ([]stored, error) {
 // save writes a part to a file.
 func (f *form) save(part io.Reader) (size int64, err error) {
 	// A busy disk holds up its caller: here that is a worker off the loop.
-	file, err := lwango.Await(f.req, -1, func(context.Context) (*os.File, error) { return f.to.create() })
+	file, err := lwango.Await(f.req, -1, func(context.Context) (*os.File, error) {
+		return f.to.create()
+	})
 	if err != nil {
 		return 0, err
 	}

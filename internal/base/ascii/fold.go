@@ -29,8 +29,8 @@ func ToLower(s string) string {
 	return s
 }
 
-// EqualFold reports whether a and b are equal when the case of letters is ignored. Most of those that
-// are equal are so to the letter.
+// EqualFold reports whether a and b are equal when the case of letters is ignored. Most of those
+// that are equal are so to the letter.
 func EqualFold[A, B string | []byte](a A, b B) bool {
 	return len(a) == len(b) && (string(a) == string(b) || HasPrefixFold(a, b))
 }

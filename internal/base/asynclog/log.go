@@ -60,8 +60,8 @@ func New(w io.Writer) *Log {
 	return l
 }
 
-// SetJSON lets each line be a JSON object from now on, or text, as it is at first. Loggers that there
-// are already follow.
+// SetJSON lets each line be a JSON object from now on, or text, as it is at first. Loggers that
+// there are already follow.
 func (l *Log) SetJSON(on bool) { l.json.Store(on) }
 
 // writer puts lines into the queue as long as there are less than size bytes in it.

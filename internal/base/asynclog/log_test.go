@@ -90,8 +90,9 @@ func TestJSON(t *testing.T) {
 	with := log.With("route", "/x").WithGroup("g")
 	log.Info("text", "d", time.Second)
 	l.SetJSON(true)
-	log.Info("one", "n", 1, "error", errors.New("a \"b\""), "at", netip.MustParseAddrPort("192.0.2.1:80"),
-		"d", time.Second, "long", strings.Repeat("x", 300), "bytes", []byte("b\xff"), "nil", (*bad)(nil))
+	log.Info("one", "n", 1, "error", errors.New("a \"b\""), "at",
+		netip.MustParseAddrPort("192.0.2.1:80"), "d", time.Second, "long", strings.Repeat("x", 300),
+		"bytes", []byte("b\xff"), "nil", (*bad)(nil))
 	with.Warn("two", "on", true)
 	asynclog.Vital(log).Error("three")
 	for range 60 {

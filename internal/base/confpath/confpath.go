@@ -1,5 +1,5 @@
-// Package confpath reads what a configuration names: relative paths, the sockets of unix: addresses,
-// files, users. Its functions may be called from any goroutine.
+// Package confpath reads what a configuration names: relative paths, the sockets of unix:
+// addresses, files, users. Its functions may be called from any goroutine.
 package confpath
 
 import (

@@ -13,8 +13,8 @@ import (
 // MaxFile bounds a file that a configuration names, in bytes: more is a mistake.
 const MaxFile = 16 << 20
 
-// Read returns what is in a regular file of at most so many bytes. Anything else is an error: a pipe
-// could hold up the reader for ever.
+// Read returns what is in a regular file of at most so many bytes. Anything else is an error: a
+// pipe could hold up the reader for ever.
 func Read(path string, most int64) ([]byte, error) {
 	f, mode, err := open(path)
 	if err != nil {
@@ -30,9 +30,9 @@ func Read(path string, most int64) ([]byte, error) {
 // patience is how long a pipe's writers may take.
 const patience = 30 * time.Second
 
-// ReadOnce is Read for what may also be a device, such as /dev/null, or a pipe, such as /dev/stdin or
-// a FIFO. A pipe must have its writer already, has 30 s to its end, and is an error if it is empty: as
-// it is when it is read again.
+// ReadOnce is Read for what may also be a device, such as /dev/null, or a pipe, such as /dev/stdin
+// or a FIFO. A pipe must have its writer already, has 30 s to its end, and is an error if it is
+// empty: as it is when it is read again.
 func ReadOnce(path string, most int64) ([]byte, error) {
 	f, mode, err := open(path)
 	if err != nil {

@@ -28,17 +28,19 @@ func TestRead(t *testing.T) {
 		at("fifo"): "not a regular file", at("pipe"): "not a regular file",
 	} {
 		text, err := confpath.Read(path, 5)
-		if err != nil && !strings.Contains(err.Error(), path+": "+want) || err == nil && string(text) != want {
+		if err != nil && !strings.Contains(err.Error(), path+": "+want) ||
+			err == nil && string(text) != want {
 			t.Errorf("%s: %q, %v, want %q", path, text, err, want)
 		}
 	}
-	if _, err := confpath.Read(at("file"), 4); err == nil || !strings.Contains(err.Error(), "longer than") {
+	if _, err := confpath.Read(at("file"), 4); err == nil ||
+		!strings.Contains(err.Error(), "longer than") {
 		t.Errorf("a file that is too long: %v", err)
 	}
 }
 
-// TestReadOnce: a pipe is read to its end, and is an error when that has been done already, or nobody
-// writes to it.
+// TestReadOnce: a pipe is read to its end, and is an error when that has been done already, or
+// nobody writes to it.
 func TestReadOnce(t *testing.T) {
 	dir := t.TempDir()
 	fifo, file := filepath.Join(dir, "fifo"), filepath.Join(dir, "file")

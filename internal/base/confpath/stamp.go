@@ -9,7 +9,8 @@ type Stamp struct {
 	modified, changed syscall.Timespec
 }
 
-// StampOf returns the stamp of a file, which is the zero Stamp if it is missing: reading it tells why.
+// StampOf returns the stamp of a file, which is the zero Stamp if it is missing: reading it tells
+// why.
 func StampOf(path string) (s Stamp) {
 	var st syscall.Stat_t
 	if syscall.Stat(path, &st) == nil {

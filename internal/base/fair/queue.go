@@ -16,8 +16,9 @@ import (
 
 // Queue is where entries of many clients wait. Client networks (networks.ClientNet) take
 // turns: an IPv4 address, or a /48 of IPv6, which is what a customer gets at most. Within one its
-// networks (networks.Of) take turns, and within a network the entry that came first is the first. So a client with a thousand
-// entries delays the only entry of another client by one of them, not by all.
+// networks (networks.Of) take turns, and within a network the entry that came first is the first.
+// So a client with a thousand entries delays the only entry of another client by one of them, not
+// by all.
 //
 // The zero Queue is empty. It must not be copied, and it has no lock.
 type Queue[T any] struct {
@@ -101,7 +102,8 @@ func (g *group[T]) member(key netip.Addr, now uint64) *group[T] {
 	return m
 }
 
-// Remove takes e out without a turn for it, because it gives up. It does nothing if e does not wait.
+// Remove takes e out without a turn for it, because it gives up. It does nothing if e does not
+// wait.
 func (q *Queue[T]) Remove(e *Entry[T]) {
 	g := e.network
 	if g == nil {
@@ -128,7 +130,8 @@ func (g *group[T]) drop(m *group[T]) {
 	}
 }
 
-// Take takes e out because it is served: its network and its client network wait for their next turn.
+// Take takes e out because it is served: its network and its client network wait for their next
+// turn.
 func (q *Queue[T]) Take(e *Entry[T]) {
 	if e.Waits() {
 		q.pass(e.network)
@@ -136,8 +139,8 @@ func (q *Queue[T]) Take(e *Entry[T]) {
 	}
 }
 
-// Served notes that an entry of client was served from another queue: here, too, its network and its
-// client network wait for their next turn.
+// Served notes that an entry of client was served from another queue: here, too, its network and
+// its client network wait for their next turn.
 func (q *Queue[T]) Served(client netip.Addr) {
 	if q.root.n == 0 {
 		return
@@ -159,8 +162,8 @@ func (q *Queue[T]) pass(g *group[T]) {
 	}
 }
 
-// Move moves all entries of a client network to another queue with the same Turn, where it keeps its
-// turn. The client network must have none there.
+// Move moves all entries of a client network to another queue with the same Turn, where it keeps
+// its turn. The client network must have none there.
 func (q *Queue[T]) Move(clientNet netip.Addr, to *Queue[T]) {
 	g := q.root.members[clientNet]
 	if g == nil {
@@ -189,16 +192,16 @@ func (q *Queue[T]) Next() *Entry[T] {
 	return nil
 }
 
-// Before reports whether it is an entry's turn in q before it is one's in another queue. Both queues
-// have the same Turn, and entries.
+// Before reports whether it is an entry's turn in q before it is one's in another queue. Both
+// queues have the same Turn, and entries.
 func (q *Queue[T]) Before(other *Queue[T]) bool {
 	a, b := q.Next(), other.Next()
 	return cmp.Or(cmp.Compare(a.network.above.turn, b.network.above.turn),
 		cmp.Compare(a.network.turn, b.network.turn), cmp.Compare(a.turn, b.turn)) < 0
 }
 
-// Firsts yields, in turn, the entry of each network that has waited for longest. It yields none of a
-// client network that may, if it is not nil, does not let in.
+// Firsts yields, in turn, the entry of each network that has waited for longest. It yields none of
+// a client network that may, if it is not nil, does not let in.
 func (q *Queue[T]) Firsts(may func(clientNet netip.Addr) bool) iter.Seq[*Entry[T]] {
 	return func(yield func(*Entry[T]) bool) {
 		for clientNet := range elements[*group[T]](&q.root.inTurn) {
@@ -243,8 +246,8 @@ func elements[T any](l *list.List) iter.Seq[T] {
 }
 
 // Surplus is for a queue that is full. It returns the entry that gives way to a new one of client:
-// the newest of a network of a client network with more entries than the client's. It returns nil if
-// there is none, so that the new one has to go.
+// the newest of a network of a client network with more entries than the client's. It returns nil
+// if there is none, so that the new one has to go.
 func (q *Queue[T]) Surplus(client netip.Addr) *Entry[T] {
 	own, ofNetwork := 0, 0
 	if clientNet := q.root.members[networks.ClientNet(client)]; clientNet != nil {

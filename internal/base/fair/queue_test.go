@@ -151,12 +151,15 @@ func TestTurnsOfSeveral(t *testing.T) {
 	}
 }
 
-// TestFirsts: of each network the one that has waited for longest, of the client networks that are asked for.
+// TestFirsts: of each network the one that has waited for longest, of the client networks that are
+// asked for.
 func TestFirsts(t *testing.T) {
 	var q fair.Queue[string]
 	add(&q, "192.0.2.1 a", "192.0.2.1 b", "192.0.2.2 c", "2001:db8:0:1::1 d", "2001:db8:0:2::1 e")
 	var seen []string
-	for e := range q.Firsts(func(clientNet netip.Addr) bool { return clientNet.String() != "192.0.2.2" }) {
+	for e := range q.Firsts(func(clientNet netip.Addr) bool {
+		return clientNet.String() != "192.0.2.2"
+	}) {
 		seen = append(seen, e.Value)
 	}
 	if got := strings.Join(seen, " "); got != "a d e" {
@@ -209,8 +212,8 @@ func TestSurplus(t *testing.T) {
 	}
 }
 
-// TestSurplusConverges fills a queue of 100 with a crowd: each of 49 others then has its entries in,
-// whenever they come, and the crowd keeps what they leave.
+// TestSurplusConverges fills a queue of 100 with a crowd: each of 49 others then has its entries
+// in, whenever they come, and the crowd keeps what they leave.
 func TestSurplusConverges(t *testing.T) {
 	const most = 100
 	var q fair.Queue[string]
@@ -283,7 +286,8 @@ func TestModel(t *testing.T) {
 			turns[clientNet]++
 			for other, n := range turns {
 				if n < turns[clientNet]-1 && has(waiting, other) {
-					t.Fatalf("client network %d had %d turns, and %d, which waits, %d", clientNet, turns[clientNet], other, n)
+					t.Fatalf("client network %d had %d turns, and %d, which waits, %d", clientNet,
+						turns[clientNet], other, n)
 				}
 			}
 		}

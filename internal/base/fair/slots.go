@@ -30,7 +30,8 @@ type Slot struct {
 }
 
 // Enter asks for a slot. begin is called when there is one, which may be before Enter returns, and
-// on any goroutine that gives one back; it must not block. After begin the caller calls Leave, once.
+// on any goroutine that gives one back; it must not block. After begin the caller calls Leave,
+// once.
 //
 // behind: the work waits until no other work does.
 func (p *Slots) Enter(client netip.Addr, behind bool, begin func()) *Slot {

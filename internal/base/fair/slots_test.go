@@ -73,8 +73,8 @@ func TestSlotsOfManyGoroutines(t *testing.T) {
 	}
 }
 
-// TestProcessors: work that computes leaves half of the loops their processors, however many CPUs there are:
-// the process may not have all of them.
+// TestProcessors: work that computes leaves half of the loops their processors, however many CPUs
+// there are: the process may not have all of them.
 func TestProcessors(t *testing.T) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(0))
 	for loops, want := range map[int]int{1: 1, 2: 1, 3: 1, 4: 2, 9: 4} {

@@ -21,7 +21,9 @@ const ContentType = "text/plain; version=0.0.4; charset=utf-8"
 // cannot add to. Topics are not named.
 func (s *Snapshot) AppendText(b []byte, bounds []time.Duration) []byte {
 	t := text{b: b}
-	tell(&t, "lwango_", []Snapshot{*s}, func(s *Snapshot) ([]string, []figure) { return nil, s.figures() })
+	tell(&t, "lwango_", []Snapshot{*s}, func(s *Snapshot) ([]string, []figure) {
+		return nil, s.figures()
+	})
 	s.routes(&t, bounds)
 	s.loops(&t)
 	s.upstreams(&t)
@@ -29,9 +31,12 @@ func (s *Snapshot) AppendText(b []byte, bounds []time.Duration) []byte {
 		return []string{"address", r.Address}, []figure{
 			{"connections", "gauge", "Open connections of the [[stream]].", float64(r.Open), nil},
 			{"connections_accepted_total", "counter", "Connections accepted.", float64(r.Accepted), nil},
-			{"connections_refused_total", "counter", "Of these, those that were one too many.", float64(r.Refused), nil},
-			{"connections_failed_total", "counter", "Of these, those that have found no upstream.", float64(r.Failed), nil},
-			{"received_bytes_total", "counter", "Bytes of clients that were passed on.", float64(r.Got), nil},
+			{"connections_refused_total", "counter", "Of these, those that were one too many.",
+				float64(r.Refused), nil},
+			{"connections_failed_total", "counter", "Of these, those that have found no upstream.",
+				float64(r.Failed), nil},
+			{"received_bytes_total", "counter", "Bytes of clients that were passed on.", float64(r.Got),
+				nil},
 			{"sent_bytes_total", "counter", "Bytes that clients were sent.", float64(r.Sent), nil},
 		}
 	})
@@ -52,20 +57,25 @@ func (s *Snapshot) AppendText(b []byte, bounds []time.Duration) []byte {
 func (s *Snapshot) figures() []figure {
 	c := &s.Connections
 	return []figure{
-		{"build_info", "gauge", "Constant 1; version is that of lwango.", 1, []string{"version", s.Version}},
+		{"build_info", "gauge", "Constant 1; version is that of lwango.", 1,
+			[]string{"version", s.Version}},
 		{"uptime_seconds", "gauge", "Time since the server started.", s.Uptime, nil},
 		{"connections_accepted_total", "counter", "Connections accepted.", float64(c.Accepted), nil},
-		{"connections", "gauge", "Open connections by state.", float64(c.Idle), []string{"state", "idle"}},
+		{"connections", "gauge", "Open connections by state.", float64(c.Idle),
+			[]string{"state", "idle"}},
 		{"connections", "", "", float64(c.Busy), []string{"state", "busy"}},
 		{"connections", "", "", float64(c.Hijacked), []string{"state", "hijacked"}},
 		{"connections", "", "", float64(c.Lingering), []string{"state", "lingering"}},
 		{"connections", "", "", float64(c.Refusing), []string{"state", "refusing"}},
 		{"tls_handshakes_failed_total", "counter",
-			"TLS handshakes that clients have begun, and that have failed.", float64(c.FailedHandshakes), nil},
+			"TLS handshakes that clients have begun, and that have failed.", float64(c.FailedHandshakes),
+			nil},
 		{"http2_connections", "gauge", "Open connections that speak HTTP/2.", float64(c.HTTP2), nil},
-		{"http2_streams", "gauge", "Streams of HTTP/2: requests, and WebSockets.", float64(c.Streams), nil},
+		{"http2_streams", "gauge", "Streams of HTTP/2: requests, and WebSockets.", float64(c.Streams),
+			nil},
 		{"http2_resets_total", "counter",
-			"Streams of HTTP/2 that clients have taken back, or made the server reset.", float64(c.Resets), nil},
+			"Streams of HTTP/2 that clients have taken back, or made the server reset.", float64(c.Resets),
+			nil},
 		{"slots_taken", "gauge", "Handshakes and checks of passwords that compute.",
 			float64(s.Handshakes.Taken), []string{"of", "handshakes"}},
 		{"slots_taken", "", "", float64(s.Passwords.Taken), []string{"of", "passwords"}},
@@ -74,10 +84,13 @@ func (s *Snapshot) figures() []figure {
 		{"slots_waiting", "", "", float64(s.Passwords.Waiting), []string{"of", "passwords"}},
 		{"requests_started_total", "counter", "Requests that have begun, with those that were refused.",
 			float64(s.Requests.Total), nil},
-		{"requests_running", "gauge", "Requests that have begun and not ended.", float64(s.Requests.Running), nil},
-		{"panics_total", "counter", "Panics of handlers and of their green threads.", float64(s.Requests.Panics), nil},
+		{"requests_running", "gauge", "Requests that have begun and not ended.",
+			float64(s.Requests.Running), nil},
+		{"panics_total", "counter", "Panics of handlers and of their green threads.",
+			float64(s.Requests.Panics), nil},
 		{"topics", "gauge", "Topics with subscribers or history.", float64(s.Topics.Count), nil},
-		{"topic_subscribers", "gauge", "Subscriptions of all topics.", float64(s.Topics.Subscribers), nil},
+		{"topic_subscribers", "gauge", "Subscriptions of all topics.", float64(s.Topics.Subscribers),
+			nil},
 		{"topic_bytes", "gauge", "Bytes of messages that are kept.", float64(s.Topics.Bytes), nil},
 		{"spool_bytes", "gauge", "Bytes in temporary files.", float64(s.SpoolBytes), nil},
 		{"heap_bytes", "gauge", "Bytes of objects on the heap.", float64(s.HeapBytes), nil},
@@ -90,8 +103,9 @@ func (s *Snapshot) upstreams(t *text) {
 		return []string{"site", u.Site, "route", u.Route, "address", u.Address}
 	}
 	tell(t, "lwango_upstream_", s.Upstreams, func(u *Upstream) ([]string, []figure) {
-		all := []figure{{"up", "gauge", "1 if requests go to the address, 0 if it does not work, or an operator " +
-			"has drained or disabled it.", flag(u.Up && u.State == ""), nil}}
+		all := []figure{{"up", "gauge",
+			"1 if requests go to the address, 0 if it does not work, or an operator " +
+				"has drained or disabled it.", flag(u.Up && u.State == ""), nil}}
 		for i, state := range shownStates {
 			f := figure{"state", "", "", flag(u.Shown() == state), []string{"state", state}}
 			if i == 0 {
@@ -103,7 +117,8 @@ func (s *Snapshot) upstreams(t *text) {
 			{"connections", "gauge", "Connections to the address, of all routes, by state.",
 				float64(u.Active), []string{"state", "active"}},
 			{"connections", "", "", float64(u.Idle), []string{"state", "idle"}},
-			{"requests_total", "counter", "Requests sent to the address, of all routes.", float64(u.Requests), nil},
+			{"requests_total", "counter", "Requests sent to the address, of all routes.",
+				float64(u.Requests), nil},
 			{"failures_total", "counter", "Requests that the address has failed, by kind.",
 				float64(u.Failures.Connect), []string{"kind", "connect"}},
 			{"failures_total", "", "", float64(u.Failures.Silent), []string{"kind", "silent"}},
@@ -135,8 +150,10 @@ func (s *Snapshot) routes(t *text, bounds []time.Duration) {
 				float64(n), []string{"class", classes[class]}})
 		}
 		return r.labels(), append(all,
-			figure{"response_bytes_total", "counter", "Bytes of the bodies of answers.", float64(r.Sent), nil},
-			figure{"request_bytes_total", "counter", "Bytes of the bodies of requests.", float64(r.Got), nil})
+			figure{"response_bytes_total", "counter", "Bytes of the bodies of answers.", float64(r.Sent),
+				nil},
+			figure{"request_bytes_total", "counter", "Bytes of the bodies of requests.", float64(r.Got),
+				nil})
 	})
 	const name = "lwango_handler_seconds"
 	t.family(name, "histogram", "Time of handlers, with their waits.")
@@ -167,11 +184,14 @@ func (s *Snapshot) cache(t *text) {
 			{"bytes", "", "", float64(c.DiskBytes), disk},
 			{"filling", "gauge", "Answers on their way into the cache.", float64(c.Filling), nil},
 			{"fills_total", "counter", "Answers that were kept.", float64(c.Fills), nil},
-			{"dropped_total", "counter", "Answers that were not kept, once they came.", float64(c.Dropped), nil},
+			{"dropped_total", "counter", "Answers that were not kept, once they came.", float64(c.Dropped),
+				nil},
 			{"evicted_total", "counter", "Answers that had to make room.", float64(c.Evicted), nil},
 			{"purged_total", "counter", "Answers that were purged.", float64(c.Purged), nil},
-			{"damaged_files_total", "counter", "Files that were damaged, and are dropped.", float64(c.Damaged), nil},
-			{"disk_failures_total", "counter", "Reads and writes of the disk that have failed.", float64(c.Failed), nil},
+			{"damaged_files_total", "counter", "Files that were damaged, and are dropped.",
+				float64(c.Damaged), nil},
+			{"disk_failures_total", "counter", "Reads and writes of the disk that have failed.",
+				float64(c.Failed), nil},
 		}
 	})
 }
@@ -182,15 +202,19 @@ func (s *Snapshot) loops(t *text) {
 	tell(t, "lwango_loop_", answered, func(l *Loop) ([]string, []figure) {
 		return labels(l), []figure{
 			{"busy_seconds_total", "counter", "Time that the loop has not slept.", l.Busy, nil},
-			{"wakeups_total", "counter", "Times that the loop has slept for an event.", float64(l.Wakeup), nil},
+			{"wakeups_total", "counter", "Times that the loop has slept for an event.", float64(l.Wakeup),
+				nil},
 			{"epoll_waits_total", "counter", "Calls of epoll_wait.", float64(l.Waits), nil},
 			{"epoll_ctls_total", "counter", "Calls of epoll_ctl.", float64(l.Ctls), nil},
 			{"events_total", "counter", "Events of epoll.", float64(l.Events), nil},
-			{"resumes_total", "counter", "Times that a thread has become the running one.", float64(l.Resume), nil},
-			{"no_worker_total", "counter", "Waits that have ended before a worker was free.", float64(l.NoWorker), nil},
+			{"resumes_total", "counter", "Times that a thread has become the running one.",
+				float64(l.Resume), nil},
+			{"no_worker_total", "counter", "Waits that have ended before a worker was free.",
+				float64(l.NoWorker), nil},
 			{"threads", "gauge", "Green threads, with those of idle connections.", float64(l.Threads), nil},
 			{"coroutines", "gauge", "Coroutines that run or wait.", float64(l.Coroutines), nil},
-			{"parked_coroutines", "gauge", "Coroutines that are kept for the next thread.", float64(l.Parked), nil},
+			{"parked_coroutines", "gauge", "Coroutines that are kept for the next thread.",
+				float64(l.Parked), nil},
 			{"timers", "gauge", "Pending timers.", float64(l.Timers), nil},
 			{"workers", "gauge", "Functions that run off the loop.", float64(l.Workers), nil},
 			{"workers_queued", "gauge", "Functions that wait for a worker.", float64(l.Queued), nil},
@@ -206,7 +230,8 @@ func (s *Snapshot) loops(t *text) {
 	}
 	tell(t, "lwango_loop_", s.Loops, func(l *Loop) ([]string, []figure) {
 		return labels(l), []figure{
-			{"stalls_total", "counter", "Times that the watchdog found the loop held up.", float64(l.Stalls), nil},
+			{"stalls_total", "counter", "Times that the watchdog found the loop held up.", float64(l.Stalls),
+				nil},
 			{"answered", "gauge", "0 if the loop was held up when it was asked.", flag(l.Answered), nil},
 		}
 	})
@@ -257,7 +282,8 @@ func (t *text) family(name, kind, help string) {
 }
 
 // histogram writes one; counts has an entry more than bounds, for what is beyond them.
-func (t *text) histogram(name string, labels []string, counts []int64, bounds []time.Duration, spent float64) {
+func (t *text) histogram(name string, labels []string, counts []int64, bounds []time.Duration,
+	spent float64) {
 	sum := int64(0)
 	for i, n := range counts {
 		sum += n

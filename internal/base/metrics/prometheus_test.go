@@ -7,8 +7,8 @@ import (
 	"github.com/lwango/lwango/internal/base/metrics"
 )
 
-// TestUpstreamStates: an alert finds out whether requests go to an address, and what an operator has
-// said of it and perhaps forgotten.
+// TestUpstreamStates: an alert finds out whether requests go to an address, and what an operator
+// has said of it and perhaps forgotten.
 func TestUpstreamStates(t *testing.T) {
 	for _, row := range []struct {
 		up           bool
@@ -17,7 +17,8 @@ func TestUpstreamStates(t *testing.T) {
 		{true, "", "up"}, {false, "", "failed"}, {true, "drain", "drained"}, {false, "drain", "drained"},
 		{true, "down", "disabled"}, {false, "down", "disabled"},
 	} {
-		s := metrics.Snapshot{Upstreams: []metrics.Upstream{{Site: "*", Route: "/", Address: "a:1", Up: row.up,
+		s := metrics.Snapshot{Upstreams: []metrics.Upstream{{Site: "*", Route: "/", Address: "a:1",
+			Up:    row.up,
 			State: row.state}}}
 		if got := s.Upstreams[0].Shown(); got != row.shown {
 			t.Errorf("%+v is shown as %q", row, got)

@@ -1,5 +1,6 @@
-// Package metrics is what a running server says of itself: a Snapshot, which package handlers/status
-// serves and lwango top reads, and its text for Prometheus. It knows nothing of how it is gathered.
+// Package metrics is what a running server says of itself: a Snapshot, which package
+// handlers/status serves and lwango top reads, and its text for Prometheus. It knows nothing of how
+// it is gathered.
 package metrics
 
 import "time"
@@ -153,9 +154,10 @@ type Stream struct {
 	Open     int64  `json:"open"`     // connections, now
 	Accepted int64  `json:"accepted"` // since the start, with the following two
 	Refused  int64  `json:"refused"`  // there were too many, of the client or in all
-	Failed   int64  `json:"failed"`   // for which there was no upstream, or which did not say which one
-	Got      int64  `json:"received_bytes"`
-	Sent     int64  `json:"sent_bytes"`
+	// for which there was no upstream, or which did not say which one
+	Failed int64 `json:"failed"`
+	Got    int64 `json:"received_bytes"`
+	Sent   int64 `json:"sent_bytes"`
 }
 
 // Certificate is one of a listener's.
@@ -227,8 +229,8 @@ func (u *Upstream) Shown() string {
 
 var shownStates = []string{"up", "failed", "drained", "disabled"}
 
-// UpstreamStates are what an operator can say of an upstream: requests go there; only those of clients
-// that come back to it; none.
+// UpstreamStates are what an operator can say of an upstream: requests go there; only those of
+// clients that come back to it; none.
 var UpstreamStates = []string{"up", "drain", "down"}
 
 // Topics are those of package pubsub. Their names are the program's, so there may be any number,

@@ -21,13 +21,18 @@ func TestHidden(t *testing.T) {
 
 func TestSource(t *testing.T) {
 	for path, want := range map[string]bool{
-		"/a.php": true, "/a.PhP7": true, "/a.phtml": true, "/a.phar": true, "/a.phps": true, "/lib/a.inc": true,
-		"/a.php~": true, "/a.py.bak": true, "/a.php.ORIG. ": true, "/.a.php.swp": true, "/a.py.bak~": true, "/.php": true,
-		"/a.php.txt": true, "/config.php.save.1": true, "/#config.php#": true, "/a.php_old": true, "/a.php-1": true,
-		"/a.php 2": true, "/a.php\u00e9": true, "/a (1).php": true, "/a.py": true, "/a.phpx.php": true, "/x/fpm-status": true,
+		"/a.php": true, "/a.PhP7": true, "/a.phtml": true, "/a.phar": true, "/a.phps": true,
+		"/lib/a.inc": true,
+		"/a.php~":    true, "/a.py.bak": true, "/a.php.ORIG. ": true, "/.a.php.swp": true,
+		"/a.py.bak~": true, "/.php": true,
+		"/a.php.txt": true, "/config.php.save.1": true, "/#config.php#": true, "/a.php_old": true,
+		"/a.php-1": true,
+		"/a.php 2": true, "/a.php\u00e9": true, "/a (1).php": true, "/a.py": true, "/a.phpx.php": true,
+		"/x/fpm-status":   true,
 		"/FPM-STATUS.txt": true, "a.php": true,
 
-		"/~": false, "/a.bak": false, "/a.txt~": false, "/php": false, "/a.zinc": false, "/a.include": false,
+		"/~": false, "/a.bak": false, "/a.txt~": false, "/php": false, "/a.zinc": false,
+		"/a.include": false,
 		"/a.phpinfo": false, "/a.pyc": false, "/a.old": false, "/": false, "": false, "/a.php/": false,
 		"/a.php.d/b.txt": false, "/xphp": false, "/a.ph": false, "/fpm-statuses": false,
 	} {

@@ -2,9 +2,10 @@ package networks
 
 import "net/netip"
 
-// Counts say how much clients hold, such as connections or bytes, by where they come from. They have
-// an entry for each network and client network that holds anything. The zero Counts are all zero. They have no
-// lock: what a client may hold is decided under one together with what else that depends on.
+// Counts say how much clients hold, such as connections or bytes, by where they come from. They
+// have an entry for each network and client network that holds anything. The zero Counts are all
+// zero. They have no lock: what a client may hold is decided under one together with what else that
+// depends on.
 type Counts struct {
 	held map[netip.Prefix]int64
 }

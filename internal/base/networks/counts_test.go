@@ -7,7 +7,8 @@ import (
 	"github.com/lwango/lwango/internal/base/networks"
 )
 
-// TestCounts: what each network and client network holds, and no entry for those that hold nothing any more.
+// TestCounts: what each network and client network holds, and no entry for those that hold nothing
+// any more.
 func TestCounts(t *testing.T) {
 	var c networks.Counts
 	add := func(client string, n int64) {

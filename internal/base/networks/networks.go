@@ -24,9 +24,10 @@ func Of(client netip.Addr) netip.Addr {
 	return network.Addr()
 }
 
-// ClientNet returns the address of the client network, by which the customer of a provider is counted, as far as it can be
-// told: the client's IPv4 address, or the /48 of its IPv6 address, as no customer needs more than
-// that (RFC 6177). For a client of a UNIX socket it returns the zero Addr.
+// ClientNet returns the address of the client network, by which the customer of a provider is
+// counted, as far as it can be told: the client's IPv4 address, or the /48 of its IPv6 address, as
+// no customer needs more than that (RFC 6177). For a client of a UNIX socket it returns the zero
+// Addr.
 func ClientNet(client netip.Addr) netip.Addr {
 	if client.Is4() {
 		return client
@@ -106,7 +107,8 @@ func Prefix(text string) (netip.Prefix, error) {
 	return p, nil
 }
 
-// Within reports whether all clients of a are clients of b too, two entries of lists that Parse takes.
+// Within reports whether all clients of a are clients of b too, two entries of lists that Parse
+// takes.
 func Within(a, b string) bool {
 	if a == Unix || b == Unix {
 		return a == b

@@ -1,28 +1,29 @@
 // Package openfiles divides the descriptors of the process among their uses, so that none of them
-// leaves too few for the others. There is one Budget for the process, for all of its servers: Process.
+// leaves too few for the others. There is one Budget for the process, for all of its servers:
+// Process.
 //
 // A descriptor is one of these:
 //
-//   - The server's own, such as epoll's, sockets that listen, logs. Their number is known beforehand.
-//     The server says it to Reserve.
-//   - One that is kept at hand so that the next request is cheaper: a file on a shelf, a pipe. All of
-//     them have an eighth of the limit, first come, first served. Keep takes n of them or says that
-//     there are none left; then the caller does without. Drop gives them back.
+//   - The server's own, such as epoll's, sockets that listen, logs. Their number is known
+//     beforehand. The server says it to Reserve.
+//   - One that is kept at hand so that the next request is cheaper: a file on a shelf, a pipe. All
+//     of them have an eighth of the limit, first come, first served. Keep takes n of them or says
+//     that there are none left; then the caller does without. Drop gives them back.
 //   - A connection of a client. Connected counts them, and max_connections bounds them.
 //   - What a request holds: a connection to an upstream, a temporary file, the file that it sends.
-//     Every connection may have two of these, for one request at a time; max_connections leaves room
-//     for them, and nobody counts them. A connection that carries many requests at once, as one of
-//     HTTP/2 does, takes what its requests hold beyond these two: Take, before a request opens
-//     anything, and Give with the same client and number when that is closed. If Take returns false,
-//     the request waits or gets 503.
+//     Every connection may have two of these, for one request at a time; max_connections leaves
+//     room for them, and nobody counts them. A connection that carries many requests at once, as
+//     one of HTTP/2 does, takes what its requests hold beyond these two: Take, before a request
+//     opens anything, and Give with the same client and number when that is closed. If Take returns
+//     false, the request waits or gets 503.
 //
-// Take leaves an eighth of the limit to those who do not take. Of the rest a client may hold as much
-// as is free: half of it if it is alone, a third each if there are two. The clients of an IPv6 /48 may
-// hold three times as much as is free. The zero Addr stands for any number of clients, as a trusted
-// proxy has, and has no such bound.
+// Take leaves an eighth of the limit to those who do not take. Of the rest a client may hold as
+// much as is free: half of it if it is alone, a third each if there are two. The clients of an IPv6
+// /48 may hold three times as much as is free. The zero Addr stands for any number of clients, as a
+// trusted proxy has, and has no such bound.
 //
-// What nobody counts (files of a program, lookups of names) may still take too many. Last tells that
-// by a descriptor's number, for what is dispensable: such a descriptor is closed at once.
+// What nobody counts (files of a program, lookups of names) may still take too many. Last tells
+// that by a descriptor's number, for what is dispensable: such a descriptor is closed at once.
 //
 // All of it is safe for any goroutine.
 package openfiles
@@ -126,6 +127,7 @@ func (b *Budget) Taken() int {
 	return int(b.taken)
 }
 
-// Last reports whether fd, which was opened a moment ago, is one of the last eighth. The kernel gives
-// the lowest number that is free (POSIX.1-2024, 2.6), so all numbers below it are in use then.
+// Last reports whether fd, which was opened a moment ago, is one of the last eighth. The kernel
+// gives the lowest number that is free (POSIX.1-2024, 2.6), so all numbers below it are in use
+// then.
 func (b *Budget) Last(fd int) bool { return int64(fd) >= b.limit-b.limit/part }

@@ -21,7 +21,8 @@ func takeAll(b *openfiles.Budget, client string) (n int) {
 	return n
 }
 
-// TestTake: each client gets as much as is then free, whoever came before, and an eighth stays free.
+// TestTake: each client gets as much as is then free, whoever came before, and an eighth stays
+// free.
 func TestTake(t *testing.T) {
 	b := openfiles.New(1600)
 	b.Reserve(150)

@@ -7,10 +7,11 @@ import (
 )
 
 // Changes says how a file differs from the one before, by names: those of keys, with the table in
-// front (pubsub.url), and those of the elements of the lists that ids has. Such an element is called
-// by the list and the value of the key that ids gives for it (site "example.org"); one that has no such
-// value, or shares it, also by its line: site "*" (line 7). The line of one that was removed is that of
-// the file before. A name does not tell a value that may be a secret. The lists are sorted.
+// front (pubsub.url), and those of the elements of the lists that ids has. Such an element is
+// called by the list and the value of the key that ids gives for it (site "example.org"); one that
+// has no such value, or shares it, also by its line: site "*" (line 7). The line of one that was
+// removed is that of the file before. A name does not tell a value that may be a secret. The lists
+// are sorted.
 func Changes(before, after Table, ids map[string]string) (added, removed, changed []string) {
 	old, now := before.outline(ids), after.outline(ids)
 	for id, value := range now {
@@ -35,8 +36,8 @@ func Changes(before, after Table, ids map[string]string) (added, removed, change
 // outlined is a value that has a name.
 type outlined struct{ name, text string }
 
-// outline returns the values that have names, by what tells them apart in both files. That is no line,
-// which changes with each one that is added above.
+// outline returns the values that have names, by what tells them apart in both files. That is no
+// line, which changes with each one that is added above.
 func (t Table) outline(ids map[string]string) map[string]outlined {
 	all := map[string]outlined{}
 	for key, value := range t.values {

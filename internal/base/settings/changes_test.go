@@ -63,8 +63,10 @@ x = 2
 		return f.Root()
 	}
 	added, removed, changed := settings.Changes(root(before), root(after), ids)
-	got := slices.Concat([]string{"added"}, added, []string{"removed"}, removed, []string{"changed"}, changed)
-	want := []string{"added", `listener "*:82"`, "threads", "removed", "drain", "headers.X-A", `listener "*:81"`,
+	got := slices.Concat([]string{"added"}, added, []string{"removed"}, removed, []string{"changed"},
+		changed)
+	want := []string{"added", `listener "*:82"`, "threads", "removed", "drain", "headers.X-A",
+		`listener "*:81"`,
 		"changed", "grace", `listener "*:80"`, "pubsub.url", `site "*" (line 20)`, `site "a"`}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)

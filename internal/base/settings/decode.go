@@ -8,9 +8,9 @@ import (
 )
 
 // Decode fills the struct that dst points to. Keys that the table does not have leave their fields
-// as they are, so defaults are set before; in the structs of a list, and where a pointer is nil, those
-// of the tag `default` (see package tags). It reports everything wrong to the file; a field with a
-// wrong value keeps its default.
+// as they are, so defaults are set before; in the structs of a list, and where a pointer is nil,
+// those of the tag `default` (see package tags). It reports everything wrong to the file; a field
+// with a wrong value keeps its default.
 //
 // Fields are chosen by a `toml:"key"` tag and others are left alone. Types: string, bool, integers,
 // floats, time.Duration, handlers.Size, encoding.TextUnmarshaler (from a string), structs, pointers
@@ -19,8 +19,8 @@ import (
 // `toml:",switch"` takes true and false as well, for that field. `toml:",inline"` at a struct adds
 // its keys to those of the table; `,table` and `,rest` are for fields of type Table: the table
 // itself, and the keys that no other field has. Further tags: `min` and `max`, inclusive, for
-// numbers, durations and sizes; `oneof`, words separated by spaces, for strings. A blank field with the
-// tags `gone` and `why` is a key that was removed: its error says why.
+// numbers, durations and sizes; `oneof`, words separated by spaces, for strings. A blank field with
+// the tags `gone` and `why` is a key that was removed: its error says why.
 //
 // Decode reports whether all was right. A struct that these rules do not cover is a mistake of the
 // program, not of the file: Decode panics.
@@ -95,8 +95,8 @@ func (t Table) fields(v reflect.Value) (known []string, rest reflect.Value) {
 // maxListed is the number of keys up to which a message can name them all and still be read.
 const maxListed = 12
 
-// hint says what the author of the file may have meant by an unknown key. What is a key of the whole
-// file, letter for letter, is no slip of another name.
+// hint says what the author of the file may have meant by an unknown key. What is a key of the
+// whole file, letter for letter, is no slip of another name.
 func (t Table) hint(key string, value any, known []string) string {
 	places := ""
 	if all := t.file.places[key]; len(all) > 0 {
@@ -133,8 +133,8 @@ func (t Table) hint(key string, value any, known []string) string {
 	return ""
 }
 
-// Top tells of the struct of the whole file, which v points to, for the hint that a key found elsewhere
-// belongs to the top of the file, or to one of the tables that stand there.
+// Top tells of the struct of the whole file, which v points to, for the hint that a key found
+// elsewhere belongs to the top of the file, or to one of the tables that stand there.
 func (f *File) Top(v any) {
 	f.top, f.places = Keys(v), map[string][]string{}
 	t := reflect.TypeOf(v).Elem()
@@ -146,7 +146,8 @@ func (f *File) Top(v any) {
 		case reflect.Pointer:
 			inner = inner.Elem()
 		}
-		if inner.Kind() != reflect.Struct || name == "" || name[0] == ',' || inner == reflect.TypeFor[Table]() {
+		if inner.Kind() != reflect.Struct || name == "" || name[0] == ',' ||
+			inner == reflect.TypeFor[Table]() {
 			continue
 		}
 		for _, key := range Keys(reflect.New(inner).Interface()) {

@@ -86,14 +86,19 @@ func TestDecodeErrors(t *testing.T) {
 		{"a key of the file below a table", "[[listener]]\naddress = 'a'\nkeep_alive_timeout = '1s'",
 			`t.conf:3: listener.keep_alive_timeout: unknown key (keep_alive_timeout belongs at the top of the file, above the first [table])`},
 		{"quoted key", "\"a.b\" = 1", `t.conf:1: "a.b": unknown key`},
-		{"dotted key", "access_log.pth = 'x'", `t.conf:1: access_log.pth: unknown key (did you mean path?)`},
+		{"dotted key", "access_log.pth = 'x'",
+			`t.conf:1: access_log.pth: unknown key (did you mean path?)`},
 		{"behind a long string", "[headers]\na = \"\"\"\nx = 1\n[b]\n\"\"\"\n[access_log]\nb = 1",
 			`t.conf:7: access_log.b: unknown key (known here: format, path)`},
-		{"inside an inline table", "[[listener]]\ntls = [\n  { cert = 'a', key = 'b' }, # one\n  { cert = 'a',\n    kye = 'b' },\n]",
+		{"inside an inline table",
+			"[[listener]]\ntls = [\n  { cert = 'a', key = 'b' }, # one\n  { cert = 'a',\n    kye = 'b' " +
+				"},\n]",
 			`t.conf:5: listener.tls.kye: unknown key (did you mean key?)`},
 
-		{"string for integer", "threads = \"4\"", `t.conf:1: threads: expected an integer, found the string "4"`},
-		{"float for integer", "threads = 1.5", `t.conf:1: threads: expected an integer, found the number 1.5`},
+		{"string for integer", "threads = \"4\"",
+			`t.conf:1: threads: expected an integer, found the string "4"`},
+		{"float for integer", "threads = 1.5",
+			`t.conf:1: threads: expected an integer, found the number 1.5`},
 		{"list for integer", "threads = [1]", `t.conf:1: threads: expected an integer, found a list`},
 		{"table for integer", "[threads]", `t.conf:1: threads: expected an integer, found a table`},
 		{"date for string", "handoff = 2026-01-02", `t.conf:1: handoff: expected a string, found a date`},
@@ -105,36 +110,47 @@ func TestDecodeErrors(t *testing.T) {
 			`t.conf:1: keep_alive_timeout: expected a duration such as "15s", found false`},
 		{"unit missing", "keep_alive_timeout = \"15\"",
 			`t.conf:1: keep_alive_timeout: expected a duration such as "15s", found "15" (units are ms, s, m, h)`},
-		{"bool for size", "max_body_size = true", `t.conf:1: max_body_size: expected a size such as "16KiB", found true`},
+		{"bool for size", "max_body_size = true",
+			`t.conf:1: max_body_size: expected a size such as "16KiB", found true`},
 		{"integer for strings", "[[site]]\nhost = 1",
 			`t.conf:2: site.host: expected a string or a list of them, found the integer 1`},
-		{"integer among strings", "[[site]]\nhost = [\n'a',\n1]", `t.conf:4: site.host: expected a string, found the integer 1`},
-		{"string for table", "access_log = 'x'", `t.conf:1: access_log: expected a table, found the string "x"`},
-		{"string for tables", "site = 'x'", `t.conf:1: site: expected a table or a list of them, found the string "x"`},
+		{"integer among strings", "[[site]]\nhost = [\n'a',\n1]",
+			`t.conf:4: site.host: expected a string, found the integer 1`},
+		{"string for table", "access_log = 'x'",
+			`t.conf:1: access_log: expected a table, found the string "x"`},
+		{"string for tables", "site = 'x'",
+			`t.conf:1: site: expected a table or a list of them, found the string "x"`},
 		{"integer for map", "headers = 1", `t.conf:1: headers: expected a table, found the integer 1`},
 		{"table in map", "[headers]\na.b = 'x'",
 			`t.conf:2: headers.a: expected a string or a list of them, found a table`},
 		{"integer for text", "source = 1", `t.conf:1: source: expected a string, found the integer 1`},
 		{"bad text", "source = \"x\"", `t.conf:1: source: ParseAddr("x"): unable to parse IP`},
-		{"bad text in a list", "allow = ['10.0.0.0/8',\n'x']", `t.conf:2: allow: netip.ParsePrefix("x"): no '/'`},
+		{"bad text in a list", "allow = ['10.0.0.0/8',\n'x']",
+			`t.conf:2: allow: netip.ParsePrefix("x"): no '/'`},
 
 		{"below the range", "threads = -1", `t.conf:1: threads: must be between 0 and 64, found -1`},
 		{"above the range", "threads = 65", `t.conf:1: threads: must be between 0 and 64, found 65`},
 		{"range of the type", "port = 65536", `t.conf:1: port: must be between 0 and 65535, found 65536`},
 		{"negative for unsigned", "port = -1", `t.conf:1: port: must be between 0 and 65535, found -1`},
-		{"range of a signed type", "level = 200", `t.conf:1: level: must be between -128 and 127, found 200`},
-		{"duration below", "keep_alive_timeout = '0s'", `t.conf:1: keep_alive_timeout: must be between 1ms and 24h, found 0s`},
+		{"range of a signed type", "level = 200",
+			`t.conf:1: level: must be between -128 and 127, found 200`},
+		{"duration below", "keep_alive_timeout = '0s'",
+			`t.conf:1: keep_alive_timeout: must be between 1ms and 24h, found 0s`},
 		{"duration with one bound", "grace = '-1s'", `t.conf:1: grace: must be at least 0s, found -1s`},
 		{"pointer", "watchdog = '1us'", `t.conf:1: watchdog: must be at least 1ms, found 1us`},
-		{"size above", "max_body_size = '2GiB'", `t.conf:1: max_body_size: must be between 1B and 1GiB, found 2GiB`},
+		{"size above", "max_body_size = '2GiB'",
+			`t.conf:1: max_body_size: must be between 1B and 1GiB, found 2GiB`},
 		{"size too large to count", "max_body_size = '9999999999GiB'",
 			`t.conf:1: max_body_size: 9999999999GiB is more than can be counted`},
 		{"ambiguous unit", "max_body_size = '16k'",
 			`t.conf:1: max_body_size: unknown unit "k": write one of B, KiB, MiB, GiB, TiB, kB, MB, GB, TB`},
-		{"fraction", "max_body_size = '1.5MiB'", `t.conf:1: max_body_size: expected a size such as "16KiB", found "1.5MiB"`},
-		{"other word", "handoff = 'fast'", `t.conf:1: handoff: expected "channel" or "direct", found "fast"`},
+		{"fraction", "max_body_size = '1.5MiB'",
+			`t.conf:1: max_body_size: expected a size such as "16KiB", found "1.5MiB"`},
+		{"other word", "handoff = 'fast'",
+			`t.conf:1: handoff: expected "channel" or "direct", found "fast"`},
 
-		{"all of them, by line", "threads = 'x'\n\n[access_log]\nz = 1\nformat = 'f'\n[[site]]\nhosts = 'a'\n",
+		{"all of them, by line",
+			"threads = 'x'\n\n[access_log]\nz = 1\nformat = 'f'\n[[site]]\nhosts = 'a'\n",
 			`t.conf:1: threads: expected an integer, found the string "x"
 t.conf:4: access_log.z: unknown key (known here: format, path)
 t.conf:5: access_log.format: expected "combined" or "common", found "f"
@@ -143,7 +159,8 @@ t.conf:7: site.hosts: unknown key (did you mean host?)`},
 		{"syntax", "a = 1\nb = \nc = 3\n", "t.conf:2: expected value but found '\\n' instead"},
 		{"syntax at the end", "a = [1,\n", `t.conf:1: unexpected EOF; expected value`},
 		{"key twice", "threads = 1\nthreads = 2\n", `t.conf:2: Key 'threads' has already been defined.`},
-		{"not text", "\xff\xfe\x00", `t.conf:1: files cannot contain NULL bytes; probably using UTF-16; TOML files must be UTF-8`},
+		{"not text", "\xff\xfe\x00",
+			`t.conf:1: files cannot contain NULL bytes; probably using UTF-16; TOML files must be UTF-8`},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
@@ -166,15 +183,22 @@ func TestDecodeValues(t *testing.T) {
 		want       config
 	}{
 		{"defaults stay", "", config{KeepAlive: 15 * second, Handoff: "channel"}},
-		{"scalars", "keep_alive_timeout = '1m'\nthreads = 2\nport = 80\nlevel = -3\nhandoff = 'direct'\ntrace = true\nweight = 2\nwatchdog = '1s'\nsource = '::1'",
-			config{KeepAlive: 60 * second, Threads: 2, Port: 80, Level: -3, Handoff: "direct", Trace: true, Weight: 2,
+		{"scalars",
+			"keep_alive_timeout = '1m'\nthreads = 2\nport = 80\nlevel = -3\nhandoff = 'direct'\ntrace = " +
+				"true\nweight = 2\nwatchdog = '1s'\nsource = '::1'",
+			config{KeepAlive: 60 * second, Threads: 2, Port: 80, Level: -3, Handoff: "direct", Trace: true,
+				Weight:   2,
 				Watchdog: &second, Source: netip.MustParseAddr("::1")}},
-		{"plain bytes", "max_body_size = 1000", config{KeepAlive: 15 * second, Handoff: "channel", Body: 1000}},
-		{"one or a list", "[headers]\na = 'x'\nb = ['y', 'z']\n[[site]]\nhost = 'h'\n[[site]]\nhost = ['i', 'j']",
-			config{KeepAlive: 15 * second, Handoff: "channel", Headers: map[string][]string{"a": {"x"}, "b": {"y", "z"}},
-				Sites: []site{{Hosts: []string{"h"}}, {Hosts: []string{"i", "j"}}}}},
+		{"plain bytes", "max_body_size = 1000",
+			config{KeepAlive: 15 * second, Handoff: "channel", Body: 1000}},
+		{"one or a list",
+			"[headers]\na = 'x'\nb = ['y', 'z']\n[[site]]\nhost = 'h'\n[[site]]\nhost = ['i', 'j']",
+			config{KeepAlive: 15 * second, Handoff: "channel",
+				Headers: map[string][]string{"a": {"x"}, "b": {"y", "z"}},
+				Sites:   []site{{Hosts: []string{"h"}}, {Hosts: []string{"i", "j"}}}}},
 		{"one inline table for a list", "[[listener]]\ntls = { cert = 'c', key = 'k' }",
-			config{KeepAlive: 15 * second, Handoff: "channel", Listeners: []listener{{Certs: []cert{{"c", "k"}}}}}},
+			config{KeepAlive: 15 * second, Handoff: "channel",
+				Listeners: []listener{{Certs: []cert{{"c", "k"}}}}}},
 		{"a pointer to a table", "access_log.path = 'p'",
 			config{KeepAlive: 15 * second, Handoff: "channel", Log: &access{Path: "p"}}},
 	}
@@ -182,7 +206,9 @@ func TestDecodeValues(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			got := must.Get(load(test.text))(t)
 			ignore := cmp.FilterValues(func(a, b settings.Table) bool { return true }, cmp.Ignore())
-			if diff := cmp.Diff(test.want, *got, ignore, cmp.Comparer(func(a, b netip.Addr) bool { return a == b })); diff != "" {
+			if diff := cmp.Diff(test.want, *got, ignore, cmp.Comparer(func(a, b netip.Addr) bool {
+				return a == b
+			})); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
 		})
@@ -198,7 +224,8 @@ func TestWrongValueKeepsDefault(t *testing.T) {
 }
 
 func TestRest(t *testing.T) {
-	text := "[[site]]\n[[site.route]]\nprefix = '/'\npath = 1\nindx = 'i'\n[[site.route]]\npefix = '/'\n"
+	text :=
+		"[[site]]\n[[site.route]]\nprefix = '/'\npath = 1\nindx = 'i'\n[[site.route]]\npefix = '/'\n"
 	f := settings.Parse("t.conf", ".", text)
 	var c config
 	f.Root().Decode(&c)

@@ -151,7 +151,8 @@ func (t Table) Wrong(key string, err error) error {
 		return err
 	}
 	at := t.position(key)
-	return &located{&Error{File: cmp.Or(at.file, t.file.names[0]), Line: at.line, Key: t.at.child(key).name,
+	return &located{&Error{File: cmp.Or(at.file, t.file.names[0]), Line: at.line,
+		Key: t.at.child(key).name,
 		Msg: t.file.hide(t.at.path, err.Error())}, err}
 }
 

@@ -88,10 +88,11 @@ func (f *File) mark(path string, at position) {
 	}
 }
 
-// reference is what stands for a variable of the environment, perhaps with a default, or for the text of
-// a file, in whose path there may be variables; a dollar sign in front makes it text. Any other "${" is
-// one, too, and refused: to most who write it, it stands for something.
-var reference = regexp.MustCompile(`\$?\$\{(?:(?:file:(?:[^{}]|\$\{` + variable + `\})+|[^{}]*)\})?`)
+// reference is what stands for a variable of the environment, perhaps with a default, or for the
+// text of a file, in whose path there may be variables; a dollar sign in front makes it text. Any
+// other "${" is one, too, and refused: to most who write it, it stands for something.
+var reference = regexp.MustCompile(`\$?\$\{(?:(?:file:(?:[^{}]|\$\{` + variable +
+	`\})+|[^{}]*)\})?`)
 
 const variable = name + `(?::-[^{}]*)?`
 const name = `[A-Za-z_][A-Za-z0-9_]*`
@@ -183,8 +184,8 @@ func (f *File) readSecret(path string, at valuePath) (string, error) {
 const leastSecret = 4
 
 // hide takes out of a message what strings have taken from files: it may be a password, and goes to
-// logs and terminals. One that may be about such a string, since that is at the path about or below it,
-// has no part of the text either, such as what stands between two colons.
+// logs and terminals. One that may be about such a string, since that is at the path about or below
+// it, has no part of the text either, such as what stands between two colons.
 func (f *File) hide(about, msg string) string {
 	for _, s := range f.hidden {
 		quoted := strconv.Quote(s.text)
@@ -198,8 +199,8 @@ func (f *File) hide(about, msg string) string {
 	return msg
 }
 
-// withoutParts puts an ellipsis in the place of all in msg that is a part of a secret, whatever the case
-// of its letters, but for the names that stand for secrets.
+// withoutParts puts an ellipsis in the place of all in msg that is a part of a secret, whatever the
+// case of its letters, but for the names that stand for secrets.
 func withoutParts(msg string, s secret) string {
 	secret := ascii.ToLower(s.text)
 	var out strings.Builder

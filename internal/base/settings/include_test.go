@@ -10,7 +10,8 @@ import (
 
 // TestInclude: lists of tables go on in the next file, and each error has its own file and line.
 func TestInclude(t *testing.T) {
-	f := settings.Parse("main", ".", "threads = 1\n[[site]]\nhost = \"a\"\n[[site.route]]\nprefix = 1\n")
+	f := settings.Parse("main", ".",
+		"threads = 1\n[[site]]\nhost = \"a\"\n[[site.route]]\nprefix = 1\n")
 	f.Include("b.conf", "[[site]]\nhost = \"b\"\n\n[[site.route]]\nprefix = \"/b\"\nx = 1\n[[site]]\n"+
 		"hosts = \"c\"\n[access_log]\npath = \"l\"\n")
 	f.Include("c.conf", "site = [{host = \"d\", route = [{prefix = \"/d\"}]}, {host = 4}]\n"+
@@ -37,7 +38,8 @@ c.conf:5: levle: unknown key (did you mean level?)`
 		t.Errorf("got:\n%v\nwant:\n%s", got, want)
 	}
 	rest := c.Sites[1].Routes[0].Rest
-	if got := rest.Position("x") + "; " + rest.Position("") + "; " + c.Sites[0].Routes[0].Rest.Position(""); got !=
+	if got := rest.Position("x") + "; " + rest.Position("") + "; " +
+		c.Sites[0].Routes[0].Rest.Position(""); got !=
 		"b.conf, line 6; b.conf, line 4; line 4" {
 		t.Error(got)
 	}
@@ -99,10 +101,13 @@ b.conf:5: listener.address: the environment has no variable LWANGO_NONE`
 
 // TestNoReference: what looks like a reference and is none is refused, whether it closes or not.
 func TestNoReference(t *testing.T) {
-	for _, text := range []string{"${}", "${9}", "${A-x}", "${A:=x}", "${ A }", "${a.b}", "x${", "${A:-${B}}", "${file:}", "${file:a", "${{x}}"} {
+	for _, text := range []string{"${}", "${9}", "${A-x}", "${A:=x}", "${ A }", "${a.b}", "x${",
+		"${A:-${B}}", "${file:}", "${file:a", "${{x}}"} {
 		f := settings.Parse("t.conf", ".", "handoff = '"+text+"'\n")
 		if err := f.Err(); err == nil || !strings.HasPrefix(err.Error(), "t.conf:1: handoff: ${") ||
-			!strings.Contains(err.Error(), " is no reference: expected ${NAME}, ${NAME:-DEFAULT} or ${file:PATH}; for the text itself write $${") {
+			!strings.Contains(err.Error(),
+				" is no reference: expected ${NAME}, ${NAME:-DEFAULT} or ${file:PATH}; for the text itself "+
+					"write $${") {
 			t.Errorf("%s: %v", text, err)
 		}
 	}

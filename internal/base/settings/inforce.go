@@ -33,10 +33,10 @@ func (t Table) assume(key string, value any) {
 }
 
 // WriteInForce writes what is in force as one text: the keys of all texts, and the defaults of the
-// tables that were decoded. In strings, references to variables and files stay as they were written,
-// so that the text gives no secret away. Keys are sorted. The key include is left out, since what it
-// names is there. replace has other values for keys of the top, of types that Decode knows; nil: the
-// key is left out.
+// tables that were decoded. In strings, references to variables and files stay as they were
+// written, so that the text gives no secret away. Keys are sorted. The key include is left out,
+// since what it names is there. replace has other values for keys of the top, of types that Decode
+// knows; nil: the key is left out.
 func (f *File) WriteInForce(w io.Writer, replace map[string]any) error {
 	all := f.inForce(f.root, valuePath{}).(map[string]any)
 	delete(all, "include")
@@ -79,8 +79,8 @@ func (f *File) inForce(value any, at valuePath) any {
 	return value
 }
 
-// assumed returns the default that a field holds as a value of TOML; nil if there is none. A zero is
-// one where the tag min allows it, and false always is.
+// assumed returns the default that a field holds as a value of TOML; nil if there is none. A zero
+// is one where the tag min allows it, and false always is.
 func assumed(v reflect.Value, tag reflect.StructTag) any {
 	t := v.Type()
 	if v.IsZero() && t.Kind() != reflect.Bool && !zeroAllowed(t, tag) {

@@ -22,14 +22,17 @@ func TestLines(t *testing.T) {
 		{"table", "[a]\nb = 1\n[ a . \"c\" ]\nd = 1", "a:1, a.b:2, a.c:3, a.c.d:4"},
 		{"list of tables", "[[a]]\nb = 1\n[[a]]\nb = 2", "a:1, a[0]:1, a[0].b:2, a[1]:3, a[1].b:4"},
 		{"lists in lists", "[[a]]\n[[a.b]]\nc = 1\n[[a]]\n[[a.b]]\nc = 1\n[[a.b]]\n[a.b.d]\ne = 1",
-			"a:1, a[0]:1, a[0].b:2, a[0].b[0]:2, a[0].b[0].c:3, a[1]:4, a[1].b:5, a[1].b[0]:5, a[1].b[0].c:6, " +
+			"a:1, a[0]:1, a[0].b:2, a[0].b[0]:2, a[0].b[0].c:3, a[1]:4, a[1].b:5, a[1].b[0]:5, " +
+				"a[1].b[0].c:6, " +
 				"a[1].b[1]:7, a[1].b[1].d:8, a[1].b[1].d.e:9"},
 		{"arrays", "a = [1, # ]\n  \"]\",\n  [2,\n3]]\nb = []",
 			"a:1, a[0]:1, a[1]:2, a[2]:3, a[2][0]:3, a[2][1]:4, b:5"},
 		{"inline tables", "a = { b = 1, c = { d = 2 } }\ne = [{ f = 1 }, {\n f = 2, }]\ng = {}",
 			"a:1, a.b:1, a.c:1, a.c.d:1, e:2, e[0]:2, e[0].f:2, e[1]:2, e[1].f:3, g:4"},
-		{"long strings", `a = """` + "\n[b]\n" + `c = 1 \""""` + "\nd = '\x27'\n#'' \n'\x27'\n" + `e = """x"""""` +
-			"\nf = \x27\x27\x27\x27a\x27\x27\x27\x27\x27\ng = \"\"\nh = ''", "a:1, d:4, e:7, f:8, g:9, h:10"},
+		{"long strings", `a = """` + "\n[b]\n" + `c = 1 \""""` + "\nd = '\x27'\n#'' \n'\x27'\n" +
+			`e = """x"""""` +
+			"\nf = \x27\x27\x27\x27a\x27\x27\x27\x27\x27\ng = \"\"\nh = ''",
+			"a:1, d:4, e:7, f:8, g:9, h:10"},
 		{"dates with a space", "a = 1979-05-27 07:32:00\nb = 1", "a:1, b:2"},
 	}
 	for _, test := range tests {
@@ -53,9 +56,12 @@ func TestLines(t *testing.T) {
 
 // seeds are starting points for both fuzz targets: one of each construct.
 var seeds = []string{
-	"", "a = 1", "a.b.'c d'.\"e\\u0041\" = [1, 'x', {y = 2}]", "[[site]]\nhost = ['a']\n[[site.route]]\nprefix = '/'\n",
-	"[[a]]\n[a.b]\nc=1\n[[a]]\n[a.b]\nd=1", "a = '''x\n'''''\nb = \"\"\"\\\n  y\"\"\"", "threads = 1 # c\r\nheaders = { a = 'b' }\n",
-	"a=[[[[", "{}[]=.,'", "a = 1979-05-27 07:32:00Z\nb = 0x1F\nc = inf", "listener = [{address='x', tls=[{cert='c'}]}]",
+	"", "a = 1", "a.b.'c d'.\"e\\u0041\" = [1, 'x', {y = 2}]",
+	"[[site]]\nhost = ['a']\n[[site.route]]\nprefix = '/'\n",
+	"[[a]]\n[a.b]\nc=1\n[[a]]\n[a.b]\nd=1", "a = '''x\n'''''\nb = \"\"\"\\\n  y\"\"\"",
+	"threads = 1 # c\r\nheaders = { a = 'b' }\n",
+	"a=[[[[", "{}[]=.,'", "a = 1979-05-27 07:32:00Z\nb = 0x1F\nc = inf",
+	"listener = [{address='x', tls=[{cert='c'}]}]",
 	"\xff\xfea = 1", "\xfe\xffa = 1",
 	"keep_alive_timeout = '1h'\nmax_body_size = '3KiB'\n[access_log]\npath = 1\n",
 }

@@ -116,8 +116,8 @@ func (f *File) integer(value any, at valuePath, v reflect.Value, tag reflect.Str
 	}
 }
 
-// duration takes strings, and -1 for none where the range has it. Another bare number would be seconds
-// to one reader and milliseconds to another.
+// duration takes strings, and -1 for none where the range has it. Another bare number would be
+// seconds to one reader and milliseconds to another.
 func (f *File) duration(value any, at valuePath, v reflect.Value, tag reflect.StructTag) {
 	if n, ok := value.(int64); ok {
 		if n == -1 && tag.Get("min") == "-1" {
@@ -172,7 +172,8 @@ func (f *File) size(value any, at valuePath, v reflect.Value, tag reflect.Struct
 }
 
 // inRange reports whether n, which messages show as found, is in the range of the tags min and max.
-func (f *File) inRange(n int64, found any, at valuePath, t reflect.Type, tag reflect.StructTag) bool {
+func (f *File) inRange(n int64, found any, at valuePath, t reflect.Type,
+	tag reflect.StructTag) bool {
 	span, ok := tags.InRange(n, t, tag)
 	if !ok {
 		f.errorAt(at, "must be %s, found %v", span, found)
@@ -298,8 +299,8 @@ func expected(t reflect.Type) string {
 	return "an integer"
 }
 
-// found names a value that was not expected. Of a long string it shows the beginning, but not that of
-// a secret, which hide would not find in the message any more.
+// found names a value that was not expected. Of a long string it shows the beginning, but not that
+// of a secret, which hide would not find in the message any more.
 func (f *File) found(value any, at valuePath) string {
 	switch value := value.(type) {
 	case string:

@@ -7,8 +7,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// DescriptorLimit returns RLIMIT_NOFILE. The Go runtime has raised the soft limit to the hard one at
-// its start.
+// DescriptorLimit returns RLIMIT_NOFILE. The Go runtime has raised the soft limit to the hard one
+// at its start.
 func DescriptorLimit() int {
 	var lim unix.Rlimit
 	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &lim); err != nil {

@@ -120,8 +120,8 @@ func modeAt(dir int, name string, flags int) (uint32, error) {
 // direct says that the system call has the struct of package unix.
 const direct = runtime.GOARCH == "amd64" || runtime.GOARCH == "arm64"
 
-// fstatat is fstatat(2). Names of the usual length are not copied to the heap for it: each request for
-// a script asks for one.
+// fstatat is fstatat(2). Names of the usual length are not copied to the heap for it: each request
+// for a script asks for one.
 func fstatat(dir int, name string, st *unix.Stat_t, flags int) error {
 	var text [128]byte
 	if !direct || len(name) >= len(text) || strings.IndexByte(name, 0) >= 0 {

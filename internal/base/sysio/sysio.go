@@ -217,9 +217,9 @@ func ResetOnClose(fd int) {
 	_ = unix.SetsockoptLinger(fd, unix.SOL_SOCKET, unix.SO_LINGER, &unix.Linger{Onoff: 1})
 }
 
-// ShareSourcePort lets a socket that is bound to an address without a port get that as it connects, so
-// that connections to different servers may have the same (ip(7)). A kernel that does not know this
-// gives it a port of its own.
+// ShareSourcePort lets a socket that is bound to an address without a port get that as it connects,
+// so that connections to different servers may have the same (ip(7)). A kernel that does not know
+// this gives it a port of its own.
 func ShareSourcePort(fd int) {
 	_ = unix.SetsockoptInt(fd, unix.IPPROTO_IP, unix.IP_BIND_ADDRESS_NO_PORT, 1)
 }

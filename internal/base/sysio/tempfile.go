@@ -74,8 +74,8 @@ func (f *TempFile) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// WriteAt implements io.WriterAt. With ErrTempFull nothing is written, unless it is the disk that has
-// no room: then that is in the error as well.
+// WriteAt implements io.WriterAt. With ErrTempFull nothing is written, unless it is the disk that
+// has no room: then that is in the error as well.
 func (f *TempFile) WriteAt(p []byte, off int64) (int, error) {
 	f.busy.Lock()
 	defer f.busy.Unlock()
@@ -118,8 +118,8 @@ func (f *TempFile) Seek(offset int64, whence int) (int64, error) {
 	return offset, nil
 }
 
-// slowFree is from which size on the caller does not wait until a file's blocks are free: ext4 takes
-// 60 ms to free a GiB, in which its loop would serve nobody.
+// slowFree is from which size on the caller does not wait until a file's blocks are free: ext4
+// takes 60 ms to free a GiB, in which its loop would serve nobody.
 const slowFree = 4 << 20
 
 // Close frees the file. The blocks of a large one are freed by a goroutine, and count until then. A

@@ -167,7 +167,8 @@ func TestReservedBesideAFile(t *testing.T) {
 	}
 }
 
-// TestCloseOfLargeFile: what a large file holds counts until it is free, which Close does not wait for.
+// TestCloseOfLargeFile: what a large file holds counts until it is free, which Close does not wait
+// for.
 func TestCloseOfLargeFile(t *testing.T) {
 	t.Parallel()
 	var s sysio.TempSpace

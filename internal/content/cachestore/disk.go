@@ -21,10 +21,10 @@ import (
 // ErrLocked says that another process uses the folder.
 var ErrLocked = errors.New("another process uses the folder")
 
-// disk is a folder with files: `lock`, which a process holds that uses the folder; `state`, the seed
-// of the hash and the number of times that the folder was opened; `purges`, what was purged; `new`,
-// files that are being written; `old`, folders that are being removed; and 256 folders with the
-// objects' files. What it does, workers do: goroutines beside the loops, a few at most.
+// disk is a folder with files: `lock`, which a process holds that uses the folder; `state`, the
+// seed of the hash and the number of times that the folder was opened; `purges`, what was purged;
+// `new`, files that are being written; `old`, folders that are being removed; and 256 folders with
+// the objects' files. What it does, workers do: goroutines beside the loops, a few at most.
 type disk struct {
 	store  *Store
 	path   string
@@ -196,8 +196,8 @@ func (d *disk) attach() error {
 	return nil
 }
 
-// giveBack gives the lock back at once. Closing it would do so only when no process has it any more that
-// was forked meanwhile and has not yet become another program.
+// giveBack gives the lock back at once. Closing it would do so only when no process has it any more
+// that was forked meanwhile and has not yet become another program.
 func giveBack(lock *os.File) {
 	_ = unix.Flock(int(lock.Fd()), unix.LOCK_UN)
 	lock.Close()
@@ -224,8 +224,8 @@ func (d *disk) readState(root *os.Root) (count uint64, err error) {
 	return binary.LittleEndian.Uint64(b[24:]), nil
 }
 
-// take reads the state, whatever it is, and counts one more. Files of an unknown state or of another
-// version are set aside, to be removed.
+// take reads the state, whatever it is, and counts one more. Files of an unknown state or of
+// another version are set aside, to be removed.
 func (d *disk) take(root *os.Root, lock *os.File) error {
 	count, err := d.readState(root)
 	d.hashBy()
@@ -261,8 +261,8 @@ func (d *disk) take(root *os.Root, lock *os.File) error {
 	return d.begin(root, lock, count)
 }
 
-// begin makes numbers that are larger than any before, takes over what was purged, and has the files
-// looked for.
+// begin makes numbers that are larger than any before, takes over what was purged, and has the
+// files looked for.
 func (d *disk) begin(root *os.Root, lock *os.File, count uint64) error {
 	marks, err := root.OpenFile("purges", os.O_RDWR|os.O_CREATE|os.O_APPEND, 0o600)
 	if err != nil {

@@ -101,8 +101,9 @@ func TestRestart(t *testing.T) {
 	folder := t.TempDir()
 	body := func(i int) []byte { return bytes.Repeat([]byte(fmt.Sprintf("%04d", i)), 30_000) }
 	head := func(i int) cachestore.Head {
-		return cachestore.Head{Status: 200 + i, Fields: fmt.Sprint("a: ", i, "\r\n"), Reason: fmt.Sprint(i),
-			Tags: fmt.Sprint("t", i/10)}
+		return cachestore.Head{Status: 200 + i, Fields: fmt.Sprint("a: ", i, "\r\n"),
+			Reason: fmt.Sprint(i),
+			Tags:   fmt.Sprint("t", i/10)}
 	}
 	s := onDisk(t, folder)
 	run(t, 1, func(th *loop.Thread) {
@@ -285,7 +286,8 @@ func TestLocked(t *testing.T) {
 				t.Errorf("%s: %d, want %d", key, n, want)
 			}
 		}
-		if keep(t, th, first, "/4", cachestore.Head{}, long) != nil || len(first.Lookup(th, first.Key([]byte("/1")))) > 0 {
+		if keep(t, th, first, "/4", cachestore.Head{}, long) != nil ||
+			len(first.Lookup(th, first.Key([]byte("/1")))) > 0 {
 			t.Error("a closed store keeps or finds something")
 		}
 	})
@@ -399,7 +401,8 @@ func TestDiskFails(t *testing.T) {
 	}, func(th *loop.Thread) {
 		r.Bind(th, -1)
 		var got bytes.Buffer
-		if _, err := got.ReadFrom(struct{ *cachestore.Reader }{r}); err != nil || !bytes.Equal(got.Bytes(), body) {
+		if _, err := got.ReadFrom(struct{ *cachestore.Reader }{r}); err != nil ||
+			!bytes.Equal(got.Bytes(), body) {
 			t.Errorf("%d bytes, %v", got.Len(), err)
 		}
 		if o, err := r.Object(th, -1); o != nil || err != cachestore.ErrNotKept {
@@ -483,7 +486,8 @@ func TestForeignFolder(t *testing.T) {
 	for _, name := range []string{"index.html", "state", "ab/file", "new.txt"} {
 		folder := t.TempDir()
 		must.Write(t, filepath.Join(folder, name), "theirs")
-		_, err := cachestore.New(cachestore.Options{Memory: 1 << 20, Folder: folder, Disk: 1 << 20, Wait: true})
+		_, err := cachestore.New(
+			cachestore.Options{Memory: 1 << 20, Folder: folder, Disk: 1 << 20, Wait: true})
 		if err == nil || !strings.Contains(err.Error(), "has other files, such as") {
 			t.Errorf("%s: %v", name, err)
 		}

@@ -8,10 +8,10 @@
 //	fill.Start(head, length); fill.Write(t, p); fill.Commit() // or at once: fill.Whole(head, body)
 //	reader.Head(t, d); reader.Read(p)
 //
-// The text of a key is bytes of the layer's choice. It is kept and compared whole, so no other key's
-// answer is ever found, whatever the hash. An Object does not change and is safe to use while it is evicted or
-// purged: its bytes belong to the garbage collector, its descriptor to its users. Whoever sends a long body says
-// so (Use), and it counts until it is sent.
+// The text of a key is bytes of the layer's choice. It is kept and compared whole, so no other
+// key's answer is ever found, whatever the hash. An Object does not change and is safe to use while
+// it is evicted or purged: its bytes belong to the garbage collector, its descriptor to its users.
+// Whoever sends a long body says so (Use), and it counts until it is sent.
 //
 // Any goroutine may call what takes no thread and says nothing else. What takes a *loop.Thread is
 // called by that thread; it may wait, and its loop goes on meanwhile.

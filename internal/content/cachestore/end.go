@@ -46,8 +46,8 @@ func (f *Fill) Commit() (*Object, error) {
 	return o, nil
 }
 
-// keep keeps an answer, and returns nil if it was purged or there is no room for it. Readers read the
-// object's body. The caller holds the locks of the store and of f.
+// keep keeps an answer, and returns nil if it was purged or there is no room for it. Readers read
+// the object's body. The caller holds the locks of the store and of f.
 func (f *Fill) keep(a *answer) *Object {
 	s := f.store
 	a.key, a.hash, a.seen, a.mark = f.entry.key, f.entry.hash, f.since, f.stale
@@ -72,10 +72,10 @@ func (f *Fill) keep(a *answer) *Object {
 	return o
 }
 
-// Whole is Start, Write and Commit of a short answer that is there at once: most are, and it takes the
-// locks once. body and the bytes of h.Fields are the caller's again afterwards. It returns where the head is, or
-// nil if the answer goes the way of others, which has not begun then. The object is nil if there was no room for
-// it.
+// Whole is Start, Write and Commit of a short answer that is there at once: most are, and it takes
+// the locks once. body and the bytes of h.Fields are the caller's again afterwards. It returns
+// where the head is, or nil if the answer goes the way of others, which has not begun then. The
+// object is nil if there was no room for it.
 func (f *Fill) Whole(h Head, body []byte) (*Head, *Object) {
 	s, n := f.store, int64(len(body))
 	if most, split := s.longest(); n > min(most, chunk) || split >= 0 && n > split || s.overused(n) {
@@ -121,8 +121,8 @@ func (f *Fill) body() string {
 	return unsafe.String(unsafe.SliceData(b), len(b)) // bytes that are there do not change
 }
 
-// share has readers read an object's body, so that nothing else of it is in memory. The caller holds
-// f.mu.
+// share has readers read an object's body, so that nothing else of it is in memory. The caller
+// holds f.mu.
 func (f *Fill) share(body string) {
 	// Those that read just now have copies of the slices, and not of the list.
 	f.chunks, f.base = f.chunks[:0], 0
@@ -146,8 +146,8 @@ func (f *Fill) Abort(err error) {
 }
 
 // Freshen ends the fill with what is kept already: the origin has answered 304. old is replaced by
-// an object with another head and the same body, which is returned. It is nil if old is not kept any
-// more, or was purged meanwhile. Readers get ErrAgain.
+// an object with another head and the same body, which is returned. It is nil if old is not kept
+// any more, or was purged meanwhile. Readers get ErrAgain.
 func (f *Fill) Freshen(old *Object, h Head) *Object {
 	s := f.store
 	s.mu.Lock()
@@ -239,7 +239,8 @@ func (f *Fill) left() {
 	f.giveBack(f.held)
 }
 
-// spoil says that a purge has come, with the Unix time of a soft one, or 0. The caller holds Store.mu.
+// spoil says that a purge has come, with the Unix time of a soft one, or 0. The caller holds
+// Store.mu.
 func (f *Fill) spoil(soft uint32) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -6,8 +6,8 @@ import (
 	"github.com/lwango/lwango/internal/base/invariants"
 )
 
-// entry is a key of which answers come, or are on disk. What is kept in memory needs none. The holder
-// of Store.mu uses it.
+// entry is a key of which answers come, or are on disk. What is kept in memory needs none. The
+// holder of Store.mu uses it.
 type entry struct {
 	key  string // empty: not known yet, only files are there whose heads were not read
 	hash uint64
@@ -182,17 +182,19 @@ func (s *Store) addEntry(hash uint64, key []byte) *entry {
 	return s.list(e)
 }
 
-// maxSpare is how many entries are kept to be used again, and usualKey how long their keys are at most.
+// maxSpare is how many entries are kept to be used again, and usualKey how long their keys are at
+// most.
 const (
 	maxSpare = 256
 	usualKey = 512
 )
 
-// leave says that a fill does not use the entry any more, which is used again when none does, nor who
-// reads the heads of files (walk, loadAll). The caller holds s.mu.
+// leave says that a fill does not use the entry any more, which is used again when none does, nor
+// who reads the heads of files (walk, loadAll). The caller holds s.mu.
 func (s *Store) leave(e *entry) {
 	e.users--
-	if e.users > 0 || e.listed || e.filed || len(s.spare) == maxSpare || cap(e.text) > usualKey || invariants.Enabled {
+	if e.users > 0 || e.listed || e.filed || len(s.spare) == maxSpare || cap(e.text) > usualKey ||
+		invariants.Enabled {
 		return
 	}
 	*e = entry{text: e.text}

@@ -33,7 +33,8 @@ func (s *Store) Check() {
 		b := &s.table.buckets[i]
 		for j := range b.refs {
 			tag := b.tags.Load() >> (8 * j) & 0xff
-			if r := ref(b.refs[j].Load()); r == 0 && tag != 0 || r != 0 && tagOf((*Object)(m.at(r)).hash) != tag {
+			if r := ref(b.refs[j].Load()); r == 0 && tag != 0 ||
+				r != 0 && tagOf((*Object)(m.at(r)).hash) != tag {
 				panic("a tag is another object's")
 			}
 		}
@@ -90,7 +91,8 @@ func (s *Store) Check() {
 		}
 		bytes += x.cost
 		queues[x.queue] += x.cost
-		if x.live < live[i] || x.used > 0 && x.cost != int64(m.size) || x.used == 0 && x.cost != singles[i] {
+		if x.live < live[i] || x.used > 0 && x.cost != int64(m.size) ||
+			x.used == 0 && x.cost != singles[i] {
 			panic("a slot is in disorder")
 		}
 		if live[i] == 0 && i != m.small.open && i != m.main.open {
@@ -138,8 +140,9 @@ func (s *Store) Check() {
 	if held != m.held || m.passing < 0 || m.passing > held || reserved != s.files.held {
 		panic("the bytes of fills are wrong")
 	}
-	if objects[inSmall] != m.small.n || objects[inMain] != m.main.n || queues[inSmall] != m.small.bytes ||
-		queues[inMain] != m.main.bytes || bytes+m.held+m.gone+s.fixed()+files*fileCost != m.used {
+	if objects[inSmall] != m.small.n || objects[inMain] != m.main.n ||
+		queues[inSmall] != m.small.bytes || queues[inMain] != m.main.bytes ||
+		bytes+m.held+m.gone+s.fixed()+files*fileCost != m.used {
 		panic("the bytes in memory are wrong")
 	}
 	if d := &s.files; files != d.small.n+d.main.n || blocks+d.held+d.gone != d.used {
@@ -147,8 +150,8 @@ func (s *Store) Check() {
 	}
 }
 
-// Leftovers returns how many bytes of slabs that were evicted count, and of how many slabs it is not known
-// that they are gone.
+// Leftovers returns how many bytes of slabs that were evicted count, and of how many slabs it is
+// not known that they are gone.
 func (s *Store) Leftovers() (held int64, slabs int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

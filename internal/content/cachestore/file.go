@@ -92,8 +92,8 @@ func (f *File) acquire() bool {
 	}
 }
 
-// diskWait is how long a thread waits for heads or a file at most. A disk that is slower than that is
-// as good as none, for slowFor.
+// diskWait is how long a thread waits for heads or a file at most. A disk that is slower than that
+// is as good as none, for slowFor.
 const (
 	diskWait = 2 * time.Second
 	slowFor  = 10 * time.Second

@@ -46,14 +46,16 @@ func (s *Store) Begin(key Key, seen []*Object, match func(*Head) bool) (*Reader,
 	return s.begin(key, seen, match, nil, nil)
 }
 
-// BeginLed is Begin for a caller that has a client which is no reader (see Fill.Lead). Its Fill is f,
-// the zero Fill, and comes without a Reader. owner is that of Fill.Own.
-func (s *Store) BeginLed(key Key, seen []*Object, match func(*Head) bool, f *Fill, owner any) (*Reader, *Fill) {
+// BeginLed is Begin for a caller that has a client which is no reader (see Fill.Lead). Its Fill is
+// f, the zero Fill, and comes without a Reader. owner is that of Fill.Own.
+func (s *Store) BeginLed(key Key, seen []*Object, match func(*Head) bool, f *Fill,
+	owner any) (*Reader, *Fill) {
 	return s.begin(key, seen, match, f, owner)
 }
 
 // begin is Begin, and with an f BeginLed.
-func (s *Store) begin(key Key, seen []*Object, match func(*Head) bool, f *Fill, owner any) (*Reader, *Fill) {
+func (s *Store) begin(key Key, seen []*Object, match func(*Head) bool, f *Fill,
+	owner any) (*Reader, *Fill) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	text := unsafe.String(unsafe.SliceData(key.text), len(key.text))
@@ -139,8 +141,8 @@ func headed(e *entry) (fills []*Fill) {
 	return fills
 }
 
-// unfits returns those fills whose heads do not match, up to one that does. match takes its time, so
-// nobody waits for it.
+// unfits returns those fills whose heads do not match, up to one that does. match takes its time,
+// so nobody waits for it.
 func unfits(fills []*Fill, match func(*Head) bool) map[*Fill]*Head {
 	unfit := make(map[*Fill]*Head)
 	for _, f := range fills {
@@ -260,29 +262,31 @@ func (f *Fill) Start(h Head, length int64) *Head {
 	return &f.space
 }
 
-// fits reports whether there is a place for a body of that length, and has it go to disk if that is the one.
+// fits reports whether there is a place for a body of that length, and has it go to disk if that is
+// the one.
 func (f *Fill) fits(h *Head, length int64) bool {
 	onDisk := f.split >= 0 && length > f.split
-	return length <= f.most && (!onDisk || f.toDisk(h)) && (onDisk || !f.store.overused(length) && f.claim(length))
+	return length <= f.most && (!onDisk || f.toDisk(h)) &&
+		(onDisk || !f.store.overused(length) && f.claim(length))
 }
 
 // Room is how long the body may be at most, once it is started.
 func (f *Fill) Room() int64 { return f.most }
 
-// TooLong reports whether the body is longer than any that is kept, as far as it is known. There are
-// other reasons why a body is not kept, and these may be over in a moment.
+// TooLong reports whether the body is longer than any that is kept, as far as it is known. There
+// are other reasons why a body is not kept, and these may be over in a moment.
 func (f *Fill) TooLong() bool { return max(f.length, f.size) > f.most }
 
-// Beyond reports whether the body is not kept because the client for which it is asked for has its share
-// already. For another client it may be kept. The filling goroutine calls it.
+// Beyond reports whether the body is not kept because the client for which it is asked for has its
+// share already. For another client it may be kept. The filling goroutine calls it.
 func (f *Fill) Beyond() bool { return f.beyond }
 
-// For says for which client it is asked for, which reads it by the Reader of Begin: a long body that comes
-// counts for its share. It is called before Start.
+// For says for which client it is asked for, which reads it by the Reader of Begin: a long body
+// that comes counts for its share. It is called before Start.
 func (f *Fill) For(client netip.Addr) { f.client, f.first.client = client, client }
 
-// claim takes of the client's share what a body of n bytes needs, if it is long. It reports false if that
-// is too much for the client. The filling goroutine calls it.
+// claim takes of the client's share what a body of n bytes needs, if it is long. It reports false
+// if that is too much for the client. The filling goroutine calls it.
 func (f *Fill) claim(n int64) bool {
 	if n < Long || n <= f.claimed {
 		return true
@@ -344,9 +348,9 @@ func (f *Fill) Alone() {
 	f.alone = true
 }
 
-// Lead says whether who fills sends the answer to a client that is no reader. Then that client waits
-// whenever Write does, so that a reader holds it up, even if there is no other one; but not for longer
-// than a second.
+// Lead says whether who fills sends the answer to a client that is no reader. Then that client
+// waits whenever Write does, so that a reader holds it up, even if there is no other one; but not
+// for longer than a second.
 func (f *Fill) Lead(leads bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

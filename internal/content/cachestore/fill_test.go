@@ -26,10 +26,12 @@ func store(t testing.TB, memory int64) *cachestore.Store {
 }
 
 // put keeps an answer.
-func put(t testing.TB, s *cachestore.Store, key string, h cachestore.Head, body string) *cachestore.Object {
+func put(t testing.TB, s *cachestore.Store, key string, h cachestore.Head,
+	body string) *cachestore.Object {
 	t.Helper()
 	for {
-		r, f := s.Begin(s.Key([]byte(key)), s.Lookup(nil, s.Key([]byte(key))), func(*cachestore.Head) bool { return false })
+		r, f := s.Begin(s.Key([]byte(key)), s.Lookup(nil, s.Key([]byte(key))),
+			func(*cachestore.Head) bool { return false })
 		if r == nil {
 			continue
 		}
@@ -67,8 +69,8 @@ func begin(t *testing.T, loops int, fs ...func(*loop.Thread)) (wait func()) {
 	}
 }
 
-// TestFilledOnce: of many threads of several loops that miss together one fills, and all others read
-// what comes.
+// TestFilledOnce: of many threads of several loops that miss together one fills, and all others
+// read what comes.
 func TestFilledOnce(t *testing.T) {
 	t.Parallel()
 	for _, end := range []error{nil, io.ErrUnexpectedEOF} {
@@ -132,7 +134,11 @@ func TestNotKept(t *testing.T) {
 	t.Parallel()
 	gone := errors.New("gone")
 	for name, fill := range map[string]func(f *cachestore.Fill) error{
-		"cut":   func(f *cachestore.Fill) error { f.Start(cachestore.Head{}, 4); f.Abort(gone); return gone },
+		"cut": func(f *cachestore.Fill) error {
+			f.Start(cachestore.Head{}, 4)
+			f.Abort(gone)
+			return gone
+		},
 		"early": func(f *cachestore.Fill) error { f.Abort(gone); return gone },
 		"short": func(f *cachestore.Fill) error {
 			f.Start(cachestore.Head{}, 4)
@@ -176,8 +182,9 @@ func TestNotKept(t *testing.T) {
 	}
 }
 
-// TestWhole: an answer that is there at once is kept, and those that wait read it; one that is purged has not
-// begun, nor has one that is too long or not to be kept, which does not begin either.
+// TestWhole: an answer that is there at once is kept, and those that wait read it; one that is
+// purged has not begun, nor has one that is too long or not to be kept, which does not begin
+// either.
 func TestWhole(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
@@ -217,7 +224,8 @@ func TestWhole(t *testing.T) {
 			}
 			joined.Bind(th, -1)
 			got, more := io.ReadAll(joined)
-			if err != nil || more != nil || h.Fields != "f" || string(got) != body || joined.Length() != int64(tt.length) {
+			if err != nil || more != nil || h.Fields != "f" || string(got) != body ||
+				joined.Length() != int64(tt.length) {
 				t.Errorf("%s: head %v, %v, %d bytes, %v", tt.name, h, err, len(got), more)
 			}
 			if err := joined.Close(); err != nil {
@@ -295,8 +303,8 @@ func TestNotForAll(t *testing.T) {
 	}
 }
 
-// TestTooLong: an answer that is too long to be kept passes through a window to two readers, of whom
-// one is cut off that does not read.
+// TestTooLong: an answer that is too long to be kept passes through a window to two readers, of
+// whom one is cut off that does not read.
 func TestTooLong(t *testing.T) {
 	t.Parallel()
 	s := store(t, 8<<20)

@@ -9,9 +9,9 @@ import (
 	"strings"
 )
 
-// A file begins with its head: numbers of a fixed size, then the strings. Room is left behind it for
-// the head that a 304 may bring. Then comes the body, up to the end of the file. All numbers are
-// little-endian.
+// A file begins with its head: numbers of a fixed size, then the strings. Room is left behind it
+// for the head that a 304 may bring. Then comes the body, up to the end of the file. All numbers
+// are little-endian.
 //
 //	 0  magic, with the version of the format
 //	 8  offset of the body, 32 bits

@@ -10,8 +10,8 @@ import (
 	"github.com/lwango/lwango/internal/test/must"
 )
 
-// TestEndedFillIsFreed: a fill that has ended goes although another one of its key comes still, and the
-// first bytes of a long body go although the rest of it comes still.
+// TestEndedFillIsFreed: a fill that has ended goes although another one of its key comes still, and
+// the first bytes of a long body go although the rest of it comes still.
 func TestEndedFillIsFreed(t *testing.T) {
 	t.Parallel()
 	s := store(t, 8<<20)

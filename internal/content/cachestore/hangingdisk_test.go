@@ -128,7 +128,8 @@ func TestMarksDoNotWait(t *testing.T) {
 	put(t, s, "/a", cachestore.Head{}, "a")
 	put(t, s, "/b", cachestore.Head{Tags: "t"}, "b")
 	goOn := s.StallPurges()
-	marked := s.Mark(cachestore.Purge{Lines: [][]byte{[]byte("/a")}}, cachestore.Purge{Tags: []string{"t"}})
+	marked := s.Mark(cachestore.Purge{Lines: [][]byte{[]byte("/a")}},
+		cachestore.Purge{Tags: []string{"t"}})
 	if len(s.Lookup(nil, s.Key([]byte("/a"))))+len(s.Lookup(nil, s.Key([]byte("/b")))) > 0 {
 		t.Error("something is left")
 	}

@@ -61,8 +61,8 @@ func (m *hoard) place(q *lane, at unsafe.Pointer, info slotInfo) uint32 {
 	return i
 }
 
-// push puts a slot at the front of a queue. Where there is no room in the list, it forgets those that
-// have left the queue: in a store that is never full, step does not come to them.
+// push puts a slot at the front of a queue. Where there is no room in the list, it forgets those
+// that have left the queue: in a store that is never full, step does not come to them.
 func (m *hoard) push(q *lane, i uint32) {
 	if n := cap(q.list); len(q.list) == n {
 		list := q.list[:0]
@@ -193,7 +193,8 @@ func (m *hoard) grow(o *Object, n int64) {
 
 func (m *hoard) reserve(n int64, force bool) bool { return m.bounds.reserve(n, force, m.shrink) }
 
-// shrink evicts until the rest fits, if need be what has just come. Objects that are being sent stay.
+// shrink evicts until the rest fits, if need be what has just come. Objects that are being sent
+// stay.
 func (m *hoard) shrink() {
 	if m.full() && m.left.held > 0 {
 		m.sift(sifted)
@@ -207,10 +208,10 @@ func (m *hoard) shrink() {
 	}
 }
 
-// step looks at one object, which goes on or out. It reports false for one that is being sent, and so
-// stays. small says to take one of the small queue, if there is one. As long as an eighth of the
-// memory is waste, no object has to go: they are carried to the front of their queue, until the slabs
-// come that have the waste.
+// step looks at one object, which goes on or out. It reports false for one that is being sent, and
+// so stays. small says to take one of the small queue, if there is one. As long as an eighth of the
+// memory is waste, no object has to go: they are carried to the front of their queue, until the
+// slabs come that have the waste.
 func (m *hoard) step(small bool) bool {
 	q := &m.main
 	compact := m.small.waste+m.main.waste > m.limit/8
@@ -333,8 +334,8 @@ func (m *hoard) drop(q *lane, o *Object) {
 	m.store.evicted(o)
 }
 
-// carry copies an object, and its coded forms, to the front of a queue, and has lookups find it there.
-// Who has the old one may go on to use it.
+// carry copies an object, and its coded forms, to the front of a queue, and has lookups find it
+// there. Who has the old one may go on to use it.
 func (m *hoard) carry(o *Object, where, hits uint32) {
 	q := m.lane(where)
 	_, p := m.room(q, int(o.size))

@@ -151,8 +151,8 @@ func (t *table) find(m *slots, hash uint64, key string, list []*Object) []*Objec
 
 func newer(a, b *Object) int { return cmp.Compare(b.id, a.id) }
 
-// collect is find in one bucket. Where it meets an object whose record is forgotten already, it begins
-// again: the bucket has changed, and lookups get through, as that happens once per slab.
+// collect is find in one bucket. Where it meets an object whose record is forgotten already, it
+// begins again: the bucket has changed, and lookups get through, as that happens once per slab.
 func (t *table) collect(m *slots, at, hash uint64, key string, list []*Object) []*Object {
 	n := len(list)
 	b := &t.buckets[at]
@@ -215,8 +215,8 @@ again:
 	return list
 }
 
-// each calls f with the objects of a bucket, until it returns false. The caller holds Store.mu; f may
-// remove the object.
+// each calls f with the objects of a bucket, until it returns false. The caller holds Store.mu; f
+// may remove the object.
 func (t *table) each(m *slots, at uint64, f func(*Object) bool) {
 	b := &t.buckets[at]
 	for i := range b.refs {

@@ -7,17 +7,18 @@ import (
 	"weak"
 )
 
-// leftovers are slabs that the store has forgotten and that may still be in memory, since somebody has a
-// string of them: a client that does not take its answer. Who sends a short answer says so to nobody, as
-// that would be two writes for each hit to memory that all loops share. But the collector knows. What two
-// of its cycles have not freed counts in bounds.gone until it is freed.
+// leftovers are slabs that the store has forgotten and that may still be in memory, since somebody
+// has a string of them: a client that does not take its answer. Who sends a short answer says so to
+// nobody, as that would be two writes for each hit to memory that all loops share. But the
+// collector knows. What two of its cycles have not freed counts in bounds.gone until it is freed.
 //
-// That is a quarter of the memory at most: slabs that are held may be among those that would be evicted
-// for it, which gives nothing back. But once an eighth is held, look-ups give copies. So what is held
-// besides is no more than the slabs that there were then. The holder of Store.mu uses leftovers.
+// That is a quarter of the memory at most: slabs that are held may be among those that would be
+// evicted for it, which gives nothing back. But once an eighth is held, look-ups give copies. So
+// what is held besides is no more than the slabs that there were then. The holder of Store.mu uses
+// leftovers.
 //
-// To look at a slab while the collector marks keeps it for that cycle. So between two looks there is a
-// cycle that nobody disturbs.
+// To look at a slab while the collector marks keeps it for that cycle. So between two looks there
+// is a cycle that nobody disturbs.
 type leftovers struct {
 	list []leftover // in no order
 	next int        // the one of list that is looked at next
@@ -95,12 +96,12 @@ func (m *hoard) count(x *leftover, counts bool) {
 	x.counts = counts
 }
 
-// sifted is how many leftovers are looked at for each that comes, so that the list has hardly more than
-// what is held and what the collector has not come to.
+// sifted is how many leftovers are looked at for each that comes, so that the list has hardly more
+// than what is held and what the collector has not come to.
 const sifted = 4
 
-// apart puts copies in the place of what a look-up has found, as carry makes them, while leftovers are
-// many. So whoever has them for long holds no slab.
+// apart puts copies in the place of what a look-up has found, as carry makes them, while leftovers
+// are many. So whoever has them for long holds no slab.
 func (s *Store) apart(found []*Object) {
 	if s.mu.TryLock() { // who holds some may have left
 		s.memory.sift(sifted)

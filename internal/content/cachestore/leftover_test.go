@@ -14,10 +14,10 @@ import (
 	"github.com/lwango/lwango/internal/test/race"
 )
 
-// TestLeftoversCount: a short answer that somebody has for long, such as a client that does not take it,
-// holds a slab of others, which are evicted. That counts as the store's memory, until it is given up; and
-// once it is much, whoever looks something up has that alone. So what is held is bounded, also where all
-// slabs are.
+// TestLeftoversCount: a short answer that somebody has for long, such as a client that does not
+// take it, holds a slab of others, which are evicted. That counts as the store's memory, until it
+// is given up; and once it is much, whoever looks something up has that alone. So what is held is
+// bounded, also where all slabs are.
 func TestLeftoversCount(t *testing.T) {
 	ci.Without(t, race.Enabled, "it looks at the memory of the process")
 	const memory, much = 4 << 20, 32 << 20
@@ -64,7 +64,8 @@ func TestLeftoversCount(t *testing.T) {
 	}
 	left, slabs := s.Leftovers()
 	if n := s.Stats().MemoryObjects; left != 0 || n < objects*9/8 {
-		t.Errorf("%d bytes of %d slabs are held, and %d objects kept, which were %d", left, slabs, n, objects)
+		t.Errorf("%d bytes of %d slabs are held, and %d objects kept, which were %d", left, slabs, n,
+			objects)
 	}
 	s.Check()
 }
@@ -164,7 +165,8 @@ func TestLeftoversLess(t *testing.T) {
 		put(t, s, fmt.Sprint("/new/", i), cachestore.Head{Status: 200}, "text")
 	}
 	n, _ := s.Leftovers()
-	if kept := s.Lookup(nil, s.Key([]byte("/new/99"))); len(kept) == 0 || s.Stats().MemoryObjects < 100 {
+	if kept := s.Lookup(nil, s.Key([]byte("/new/99"))); len(kept) == 0 ||
+		s.Stats().MemoryObjects < 100 {
 		t.Errorf("%d objects are kept, and %d bytes held", s.Stats().MemoryObjects, n)
 	}
 	s.Check()

@@ -6,10 +6,10 @@ import (
 )
 
 // dropLine has a purge of a line take effect on all that is kept and comes with it, and on nothing
-// else. soft is the Unix time of a soft purge, 0 of another one. It reports false, and does nothing,
-// where the purge has to be remembered instead: for files whose keys are not known or that would be
-// there again after a restart, and where keys of the line are not all in its bucket. The caller holds
-// s.mu.
+// else. soft is the Unix time of a soft purge, 0 of another one. It reports false, and does
+// nothing, where the purge has to be remembered instead: for files whose keys are not known or that
+// would be there again after a restart, and where keys of the line are not all in its bucket. The
+// caller holds s.mu.
 func (s *Store) dropLine(line []byte, soft uint32) bool {
 	if s.disk != nil && (!s.disk.ready.Load() || s.scanning || s.partly) {
 		return false

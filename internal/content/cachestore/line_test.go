@@ -37,8 +37,8 @@ func TestLinesAreFound(t *testing.T) {
 	s.Check()
 }
 
-// TestManyKeysOfALine: a client that sends ever new fields makes ever new keys of a line. They make no
-// bucket long, and a purge of the line reaches all of them.
+// TestManyKeysOfALine: a client that sends ever new fields makes ever new keys of a line. They make
+// no bucket long, and a purge of the line reaches all of them.
 func TestManyKeysOfALine(t *testing.T) {
 	t.Parallel()
 	for _, soft := range []bool{false, true} {
@@ -62,7 +62,8 @@ func TestManyKeysOfALine(t *testing.T) {
 			if left := i%2 > 0 && soft; (len(list) == 1) != left || left && !list[0].Stale() {
 				t.Errorf("soft %t: %d: %v", soft, i, list)
 			}
-			if list = s.Lookup(nil, s.Key(fmt.Appendf(nil, "/%d\nsite\n0", i))); len(list) != 1 || list[0].Stale() {
+			if list = s.Lookup(nil, s.Key(fmt.Appendf(nil, "/%d\nsite\n0", i))); len(list) != 1 ||
+				list[0].Stale() {
 				t.Errorf("soft %t: of another line, %d: %v", soft, i, list)
 			}
 		}
@@ -73,8 +74,8 @@ func TestManyKeysOfALine(t *testing.T) {
 	}
 }
 
-// TestLineOfFills: a purge of a line reaches what is on its way, also where others may not join it: it
-// has taken too long, or there are too many.
+// TestLineOfFills: a purge of a line reaches what is on its way, also where others may not join it:
+// it has taken too long, or there are too many.
 func TestLineOfFills(t *testing.T) {
 	t.Parallel()
 	s := store(t, 4<<20)

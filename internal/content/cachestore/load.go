@@ -45,8 +45,8 @@ func (s *Store) lose(f *file) {
 	}
 }
 
-// fileEvicted removes a file that is no member of s.files any more, and its object. The caller holds
-// s.mu.
+// fileEvicted removes a file that is no member of s.files any more, and its object. The caller
+// holds s.mu.
 func (s *Store) fileEvicted(f *file) {
 	if o := f.object; o != nil {
 		s.unlist(o)
@@ -197,7 +197,8 @@ func (s *Store) loaded(f *file, r *record) {
 		f.size, f.body = r.size, r.body
 	}
 	s.ids++
-	a := &answer{key: r.key, hash: e.hash, id: s.ids, seen: r.seen, mark: r.stale, head: r.head, file: f}
+	a := &answer{key: r.key, hash: e.hash, id: s.ids, seen: r.seen, mark: r.stale, head: r.head,
+		file: f}
 	if before != nil {
 		s.put(a, before, before.where(), 0)
 	} else {

@@ -27,7 +27,8 @@ type purges struct {
 	unseen   uint64 // those up to this number were, and files may need them that no entry has
 }
 
-// marks are the numbers of the last hard and soft purge of one thing, and the Unix time of the latter.
+// marks are the numbers of the last hard and soft purge of one thing, and the Unix time of the
+// latter.
 type marks struct {
 	hard, soft uint64
 	at         uint32

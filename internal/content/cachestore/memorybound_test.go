@@ -11,9 +11,11 @@ import (
 	"github.com/lwango/lwango/internal/test/race"
 )
 
-var distinct = flag.Uint64("keys", 20_000, "how many keys TestDistinctKeys has; with LWANGO_CI=1, 50 times as many")
+var distinct = flag.Uint64("keys", 20_000,
+	"how many keys TestDistinctKeys has; with LWANGO_CI=1, 50 times as many")
 
-// TestDistinctKeys: keys that never come again take no memory beyond the bound, however many they are.
+// TestDistinctKeys: keys that never come again take no memory beyond the bound, however many they
+// are.
 func TestDistinctKeys(t *testing.T) {
 	ci.Without(t, race.Enabled, "the race detector has memory of its own")
 	keys := *distinct

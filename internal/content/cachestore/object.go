@@ -18,16 +18,17 @@ type Head struct {
 	Vary   string // what selects the variant; of two objects with one Vary the newer one stays
 	Tags   string // for Purge, with one space between two
 	Reason string // another reason phrase than the usual one
-	Meta   *Meta  // what the layer has made of all that, and whatever else it has to know; nil: nothing
-	Coming any    // the layer's, while the answer comes; it is not kept
+	// what the layer has made of all that, and whatever else it has to know; nil: nothing
+	Meta   *Meta
+	Coming any // the layer's, while the answer comes; it is not kept
 }
 
 // Meta is memory for a struct of the layer's without pointers.
 type Meta [10]uint64
 
-// Object is an answer that is kept. It does not change, apart from Stale and the coded forms. It is a
-// record of a slab, with its texts and its body behind it, or an object of its own, whose texts and
-// body x has. In a slab, x is nil: the collector does not look there.
+// Object is an answer that is kept. It does not change, apart from Stale and the coded forms. It is
+// a record of a slab, with its texts and its body behind it, or an object of its own, whose texts
+// and body x has. In a slab, x is nil: the collector does not look there.
 type Object struct {
 	cell // what a lookup reads of objects on its way comes first
 	hash uint64
@@ -109,7 +110,8 @@ func (o *Object) takeForms(from *Object) {
 	}
 }
 
-// make makes an object for the queue of where. Nobody else can find it yet. The caller holds Store.mu.
+// make makes an object for the queue of where. Nobody else can find it yet. The caller holds
+// Store.mu.
 func (m *hoard) make(a *answer, where uint32) *Object {
 	h := &a.head
 	parts := [texts]string{a.key, h.Fields, h.Vary, h.Tags, h.Reason}
@@ -186,8 +188,8 @@ func (o *Object) Head() Head {
 	return h
 }
 
-// View returns the head and, of an object in memory, the body. Nobody changes them. ok is false for an
-// object on disk: Open gives its file.
+// View returns the head and, of an object in memory, the body. Nobody changes them. ok is false for
+// an object on disk: Open gives its file.
 func (o *Object) View() (h Head, body []byte, ok bool) {
 	all := o.all()
 	h.Status, h.Meta = int(o.status), &o.meta
@@ -286,7 +288,8 @@ func (o *Object) Open(t *loop.Thread) (f *File, off int64, err error) {
 
 // cost is what an object of its own takes of memory, in bytes.
 func (o *Object) cost() int64 {
-	n := size(objectSize) + size(len(o.x.text)) + size(len(o.x.body)) + size(int(unsafe.Sizeof(extra{})))
+	n := size(objectSize) + size(len(o.x.text)) + size(len(o.x.body)) +
+		size(int(unsafe.Sizeof(extra{})))
 	if o.x.long != nil {
 		n += size(int(unsafe.Sizeof(long{})))
 	}

@@ -10,8 +10,9 @@ import (
 	"github.com/lwango/lwango/loop"
 )
 
-// TestFoundAtOnce: an answer that is found in the moment in which its file is complete is not opened
-// once more: such a file was on the shelf twice, and the second time it was closed the process fell.
+// TestFoundAtOnce: an answer that is found in the moment in which its file is complete is not
+// opened once more: such a file was on the shelf twice, and the second time it was closed the
+// process fell.
 func TestFoundAtOnce(t *testing.T) {
 	t.Parallel()
 	s := onDisk(t, t.TempDir())

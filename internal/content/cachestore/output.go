@@ -25,8 +25,8 @@ type output struct {
 // slowDisk is how long Write waits for the disk. Then the answer is not kept.
 const slowDisk = 2 * time.Second
 
-// toDisk has the body go to disk from now on, if there is one. What is in memory already is written,
-// too. The filling goroutine calls it.
+// toDisk has the body go to disk from now on, if there is one. What is in memory already is
+// written, too. The filling goroutine calls it.
 func (f *Fill) toDisk(head *Head) bool {
 	s := f.store
 	d := s.disk
@@ -41,7 +41,8 @@ func (f *Fill) toDisk(head *Head) bool {
 	return f.reserve(max(f.length, chunk))
 }
 
-// reserveAtOnce is how many bytes of disk are reserved at a time, at least, where there is much room.
+// reserveAtOnce is how many bytes of disk are reserved at a time, at least, where there is much
+// room.
 const reserveAtOnce = 1 << 20
 
 // reserve takes room on the disk for a body of n bytes.
@@ -120,8 +121,8 @@ func (f *Fill) output() {
 	}
 }
 
-// unwritten returns the next bytes to write, and the offset of the first one in the body. The caller
-// holds f.mu.
+// unwritten returns the next bytes to write, and the offset of the first one in the body. The
+// caller holds f.mu.
 func (f *Fill) unwritten() (at int64, pieces [][]byte) {
 	at = f.out.written
 	for off := at; off < f.size && len(pieces) < 16; {
@@ -257,7 +258,8 @@ func (f *Fill) publish() {
 	d.mu.Lock()
 	d.shelve(x, o.file) // before it can be found: a reader would open it once more
 	d.mu.Unlock()
-	a := &answer{key: f.entry.key, hash: f.entry.hash, seen: f.since, mark: f.stale, head: *f.head.Load(),
+	a := &answer{key: f.entry.key, hash: f.entry.hash, seen: f.since, mark: f.stale,
+		head: *f.head.Load(),
 		file: x}
 	s.addFile(x.entry, x)
 	s.keep(a)
@@ -285,8 +287,8 @@ func (r *Reader) fromFile(o *File, p []byte, off int64) (int, error) {
 // rewrite has a worker write the head of an object anew, after a 304.
 func (s *Store) rewrite(f *file) { s.disk.do(func() { s.rewriteNow(f) }) }
 
-// rewriteNow writes the head of an object anew. If there is no room for it, the old one stays: after a
-// restart, the object is validated once more.
+// rewriteNow writes the head of an object anew. If there is no room for it, the old one stays:
+// after a restart, the object is validated once more.
 func (s *Store) rewriteNow(f *file) {
 	d := s.disk
 	d.heads.Lock()
@@ -299,7 +301,8 @@ func (s *Store) rewriteNow(f *file) {
 	}
 	name := f.name()
 	head := o.Head()
-	fresh := record{head: head, note: s.noteOf(&head), key: o.key(), stale: o.mark.Load(), seen: o.seen.Load()}
+	fresh := record{head: head, note: s.noteOf(&head), key: o.key(), stale: o.mark.Load(),
+		seen: o.seen.Load()}
 	s.mu.Unlock()
 	file, err := d.openRoot().OpenFile(name, os.O_RDWR, 0)
 	if err != nil {

@@ -5,10 +5,11 @@ import (
 	"unsafe"
 )
 
-// A place is the disk, and decides what is evicted from it: S3-FIFO (Yang et al., SOSP 2023). What is new waits in a small queue, a tenth of the place. Only what is used there again gets
-// into the main queue. So a scan passes through the small one and washes nothing out. What has left
-// the small queue is remembered for a while: if it comes again, it was worth more, and goes to the
-// main queue at once. The main queue gives what was used another round.
+// A place is the disk, and decides what is evicted from it: S3-FIFO (Yang et al., SOSP 2023). What
+// is new waits in a small queue, a tenth of the place. Only what is used there again gets into the
+// main queue. So a scan passes through the small one and washes nothing out. What has left the
+// small queue is remembered for a while: if it comes again, it was worth more, and goes to the main
+// queue at once. The main queue gives what was used another round.
 //
 // A use is a count up to 3 in the object itself. So a popular object costs a load, and no processor
 // has to fetch a line that another one has written. The holder of Store.mu does all else.
@@ -126,8 +127,8 @@ func (p *place) reserve(n int64, force bool) bool {
 	return p.bounds.reserve(n, force, p.shrink)
 }
 
-// shrink evicts until the rest fits, if need be the member that has just come. Members that are being
-// sent stay.
+// shrink evicts until the rest fits, if need be the member that has just come. Members that are
+// being sent stay.
 func (p *place) shrink() {
 	for busy := int64(0); p.full() && busy < p.small.n+p.main.n; {
 		if p.step(busy > 0) {
@@ -138,8 +139,8 @@ func (p *place) shrink() {
 	}
 }
 
-// step moves one member, on or out. It reports false for one that is being sent, and so stays. small
-// says to take one of the small queue, if there is one.
+// step moves one member, on or out. It reports false for one that is being sent, and so stays.
+// small says to take one of the small queue, if there is one.
 func (p *place) step(small bool) bool {
 	x := p.small.last
 	fromSmall := x != nil && (small || p.small.bytes > p.limit/10 || p.main.n == 0)

@@ -12,7 +12,8 @@ type Purge struct {
 	Tags     []string // objects with one of these tags
 	All      bool
 
-	Owner []byte // with Prefixes and Tags: only of keys that have this as their second line; nil: of all
+	// with Prefixes and Tags: only of keys that have this as their second line; nil: of all
+	Owner []byte
 
 	Soft bool // they become stale instead of gone
 }

@@ -10,7 +10,8 @@ import (
 	"github.com/lwango/lwango/internal/test/wait"
 )
 
-// TestPurge: what each kind of purge reaches, hard and soft, of what is kept and what is on its way.
+// TestPurge: what each kind of purge reaches, hard and soft, of what is kept and what is on its
+// way.
 func TestPurge(t *testing.T) {
 	t.Parallel()
 	tags := map[string]string{"/a/1": "x y", "/a/2": "y", "/ab": "xy", "/b": "x"}
@@ -100,8 +101,8 @@ func TestManyPurges(t *testing.T) {
 	wait.Until(t, "no marks are left", func() bool { return s.Marks() == 0 })
 }
 
-// TestPurgeOfOwner: a purge of first lines reaches all keys that have them, and one of an owner none
-// of another one's.
+// TestPurgeOfOwner: a purge of first lines reaches all keys that have them, and one of an owner
+// none of another one's.
 func TestPurgeOfOwner(t *testing.T) {
 	t.Parallel()
 	keys := []string{"/a\none\n1", "/a\none\n2", "/a\ntwo\n1", "/ab\none\n1", "/a"}
@@ -114,7 +115,8 @@ func TestPurgeOfOwner(t *testing.T) {
 		{"two lines", cachestore.Purge{Lines: [][]byte{[]byte("/a\none")}}, "01"},
 		{"three lines are no two", cachestore.Purge{Lines: [][]byte{[]byte(keys[0])}}, ""},
 		{"prefix", cachestore.Purge{Prefixes: [][]byte{[]byte("/a")}}, "01234"},
-		{"prefix of an owner", cachestore.Purge{Prefixes: [][]byte{[]byte("/a")}, Owner: []byte("one")}, "013"},
+		{"prefix of an owner", cachestore.Purge{Prefixes: [][]byte{[]byte("/a")}, Owner: []byte("one")},
+			"013"},
 		{"prefix of nobody", cachestore.Purge{Prefixes: [][]byte{[]byte("/a")}, Owner: []byte{}}, "4"},
 		{"tag", cachestore.Purge{Tags: []string{"x"}}, "01234"},
 		{"tag of an owner", cachestore.Purge{Tags: []string{"y", "x"}, Owner: []byte("two")}, "2"},

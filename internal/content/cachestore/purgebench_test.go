@@ -8,8 +8,8 @@ import (
 	"github.com/lwango/lwango/internal/content/cachestore"
 )
 
-// BenchmarkPurgeLine is a purge of a URL below which there are so many keys, as one POST makes it, beside a
-// million other answers. The keys are put in anew before each.
+// BenchmarkPurgeLine is a purge of a URL below which there are so many keys, as one POST makes it,
+// beside a million other answers. The keys are put in anew before each.
 func BenchmarkPurgeLine(b *testing.B) {
 	s := store(b, 4<<30)
 	for i := range 1_000_000 {

@@ -7,8 +7,8 @@ import (
 	"github.com/lwango/lwango/internal/content/cachestore"
 )
 
-// TestPurgedIsCountedWhileRead: the bytes of an answer that was purged while it came count until those
-// that follow have read them.
+// TestPurgedIsCountedWhileRead: the bytes of an answer that was purged while it came count until
+// those that follow have read them.
 func TestPurgedIsCountedWhileRead(t *testing.T) {
 	t.Parallel()
 	s := store(t, 64<<20)

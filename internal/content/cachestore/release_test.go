@@ -8,7 +8,8 @@ import (
 	"github.com/lwango/lwango/loop"
 )
 
-// TestRelease: a fill is used again only if it is over, its reader is closed, and nobody else has it.
+// TestRelease: a fill is used again only if it is over, its reader is closed, and nobody else has
+// it.
 func TestRelease(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
@@ -28,7 +29,9 @@ func TestRelease(t *testing.T) {
 		f.Start(cachestore.Head{Fields: "a"}, -1)
 		must.Do(t, f.Write(nil, []byte("body"), -1))
 		if test.joined || test.asked {
-			other, fill := s.Begin(s.Key([]byte("key")), nil, func(*cachestore.Head) bool { return test.joined })
+			other, fill := s.Begin(s.Key([]byte("key")), nil, func(*cachestore.Head) bool {
+				return test.joined
+			})
 			must.Do(t, other.Close())
 			if fill != nil {
 				fill.Abort(cachestore.ErrUnread)
@@ -55,8 +58,8 @@ func TestRelease(t *testing.T) {
 	}
 }
 
-// TestEntryThatHadFile: the entry of a key that has had a file is not used for another key: who reads the
-// heads of all files, beside the requests, may have it still.
+// TestEntryThatHadFile: the entry of a key that has had a file is not used for another key: who
+// reads the heads of all files, beside the requests, may have it still.
 func TestEntryThatHadFile(t *testing.T) {
 	t.Parallel()
 	folder := t.TempDir()

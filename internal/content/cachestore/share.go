@@ -8,13 +8,13 @@ import (
 	"github.com/lwango/lwango/internal/base/networks"
 )
 
-// shares are what clients hold of long bodies in memory: those that they are sent, and those that come
-// for them. A client that does not read what it asks for would otherwise leave no room for those of
-// others, as what is sent is not evicted. So where a quarter of the memory is held so, a network may hold an
-// eighth of it, and a client network a quarter, or one body that is longer; what is beyond that is not sent from
-// memory, or not kept. A client network has 65,536 networks, which may all be one client's. A body
-// counts once for a network, however many of its clients get it. Clients without an address have no
-// share of their own.
+// shares are what clients hold of long bodies in memory: those that they are sent, and those that
+// come for them. A client that does not read what it asks for would otherwise leave no room for
+// those of others, as what is sent is not evicted. So where a quarter of the memory is held so, a
+// network may hold an eighth of it, and a client network a quarter, or one body that is longer;
+// what is beyond that is not sent from memory, or not kept. A client network has 65,536 networks,
+// which may all be one client's. A body counts once for a network, however many of its clients get
+// it. Clients without an address have no share of their own.
 type shares struct {
 	mu    sync.Mutex
 	held  map[holding]int // users
@@ -113,9 +113,9 @@ func (s *Store) unclaim(client netip.Addr, n int64) {
 	h.add(client, -n)
 }
 
-// Use says that the body of an object in memory is being sent to a client, or a coded form of it, until
-// the returned closer is closed, once. It is nil for a client that has its share of such bodies already, if
-// refuse says so. The store need only know of what is Long.
+// Use says that the body of an object in memory is being sent to a client, or a coded form of it,
+// until the returned closer is closed, once. It is nil for a client that has its share of such
+// bodies already, if refuse says so. The store need only know of what is Long.
 func (o *Object) Use(client netip.Addr, refuse bool) io.Closer {
 	l := o.x.long
 	if !l.store.hold(l, client, refuse) {

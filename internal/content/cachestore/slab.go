@@ -30,8 +30,8 @@ func (r ref) slot() uint32    { return uint32(r>>offsetBits) & (1<<slotBits - 1)
 func (r ref) age() uint64     { return uint64(r >> (slotBits + offsetBits)) }
 func (r ref) offset() uintptr { return uintptr(r&(1<<offsetBits-1)) * 8 }
 
-// Sizes of slabs in bytes: a 256th of the memory, within these. One that somebody has is in memory as
-// a whole.
+// Sizes of slabs in bytes: a 256th of the memory, within these. One that somebody has is in memory
+// as a whole.
 const (
 	leastSlab = 4 << 10
 	mostSlab  = 8 << offsetBits
@@ -72,8 +72,8 @@ func (s *slots) begin(memory int64) {
 	s.spare(0)
 }
 
-// spareSlots is how many slots are free at least, once there are as many as there may be: one step of
-// eviction may take some before it frees any.
+// spareSlots is how many slots are free at least, once there are as many as there may be: one step
+// of eviction may take some before it frees any.
 const spareSlots = 16
 
 // short reports whether objects have to go since there are no more numbers for slots: that takes 16
@@ -107,7 +107,8 @@ func (s *slots) take(at unsafe.Pointer, info slotInfo) uint32 {
 	return i
 }
 
-// grow makes room for twice as many. Those who look up in the old ones meanwhile find what was there.
+// grow makes room for twice as many. Those who look up in the old ones meanwhile find what was
+// there.
 func (s *slots) grow() {
 	old := *s.all.Load()
 	all := make([]slot, 2*len(old))
@@ -129,8 +130,8 @@ func (s *slots) give(i uint32) {
 	s.free = append(s.free, i)
 }
 
-// at returns where a record is, or nil if it is forgotten. Any goroutine may call it. A slot changes
-// its age first, so if that is still the one of the ref, what was read before is the ref's.
+// at returns where a record is, or nil if it is forgotten. Any goroutine may call it. A slot
+// changes its age first, so if that is still the one of the ref, what was read before is the ref's.
 func (s *slots) at(r ref) unsafe.Pointer {
 	all := *s.all.Load()
 	i := r.slot()

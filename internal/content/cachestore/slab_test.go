@@ -34,8 +34,8 @@ func fillStore(t testing.TB, s *cachestore.Store, n int) {
 	}
 }
 
-// TestCollectorSeesNothing: answers that are kept are no objects of the garbage collector's, so it has
-// nothing to do for them: 1,000,000 cost it 2.2 s of CPU each time, and may cost it 5 ms.
+// TestCollectorSeesNothing: answers that are kept are no objects of the garbage collector's, so it
+// has nothing to do for them: 1,000,000 cost it 2.2 s of CPU each time, and may cost it 5 ms.
 func TestCollectorSeesNothing(t *testing.T) {
 	ci.Without(t, race.Enabled, "the race detector has memory of its own")
 	n, memory := 20_000, int64(64<<20)
@@ -51,7 +51,8 @@ func TestCollectorSeesNothing(t *testing.T) {
 	}
 	cpu := func() float64 {
 		s := []metrics.Sample{{Name: "/cpu/classes/gc/mark/dedicated:cpu-seconds"},
-			{Name: "/cpu/classes/gc/mark/assist:cpu-seconds"}, {Name: "/cpu/classes/gc/mark/idle:cpu-seconds"}}
+			{Name: "/cpu/classes/gc/mark/assist:cpu-seconds"},
+			{Name: "/cpu/classes/gc/mark/idle:cpu-seconds"}}
 		metrics.Read(s)
 		return s[0].Value.Float64() + s[1].Value.Float64() + s[2].Value.Float64()
 	}
@@ -240,8 +241,8 @@ func TestSlabsUnderLoad(t *testing.T) {
 	s.Check()
 }
 
-// TestSlotsAreLimited: a store that has as many objects as it has numbers for evicts, though there is memory, and
-// keeps nothing more while all of them are being sent.
+// TestSlotsAreLimited: a store that has as many objects as it has numbers for evicts, though there
+// is memory, and keeps nothing more while all of them are being sent.
 func TestSlotsAreLimited(t *testing.T) {
 	t.Parallel()
 	const slots, size = 128, 40 << 10
@@ -249,7 +250,8 @@ func TestSlotsAreLimited(t *testing.T) {
 	s.LimitSlots(slots)
 	ask := func(i int) cachestore.Key { return s.Key([]byte(fmt.Sprint("/", i))) }
 	for i := range 5 * slots {
-		o := put(t, s, fmt.Sprint("/", i), cachestore.Head{}, strings.Repeat(string(rune('a'+i%26)), size))
+		o := put(t, s, fmt.Sprint("/", i), cachestore.Head{},
+			strings.Repeat(string(rune('a'+i%26)), size))
 		if got := s.Lookup(nil, ask(i)); len(got) != 1 || !got[0].Same(o) {
 			t.Fatalf("%d is not kept", i)
 		}

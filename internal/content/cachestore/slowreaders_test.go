@@ -62,8 +62,8 @@ func TestPassesThrough(t *testing.T) {
 	}
 }
 
-// TestTrickleBehindLeader: a reader holds up the client of the one that fills for a second at most. Without
-// such a client, it takes its time.
+// TestTrickleBehindLeader: a reader holds up the client of the one that fills for a second at most.
+// Without such a client, it takes its time.
 func TestTrickleBehindLeader(t *testing.T) {
 	t.Parallel()
 	const patience, pause = time.Minute, 50 * time.Second
@@ -98,7 +98,8 @@ func TestTrickleBehindLeader(t *testing.T) {
 		})
 		ls.Skip(time.Second)
 		if wrote.Load() != leads || read.Load() {
-			t.Errorf("leads %t: after a second the writer has ended %t, the reader %t", leads, wrote.Load(), read.Load())
+			t.Errorf("leads %t: after a second the writer has ended %t, the reader %t", leads, wrote.Load(),
+				read.Load())
 		}
 		for range 5 {
 			ls.Skip(pause)

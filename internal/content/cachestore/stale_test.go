@@ -25,7 +25,8 @@ func TestStaleSince(t *testing.T) {
 	r, f := s.Begin(s.Key([]byte("/fill")), s.Lookup(nil, s.Key([]byte("/fill"))), anyone)
 	defer r.Close()
 	before := time.Now().Truncate(time.Second)
-	for _, p := range []cachestore.Purge{{Lines: [][]byte{[]byte("/key")}}, {Tags: []string{"t", "t/tag"}},
+	for _, p := range []cachestore.Purge{{Lines: [][]byte{[]byte("/key")}},
+		{Tags: []string{"t", "t/tag"}},
 		{Lines: [][]byte{[]byte("/fill")}}} {
 		p.Soft = true
 		must.Do(t, s.Purge(p))

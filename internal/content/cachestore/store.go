@@ -163,8 +163,8 @@ func (s *Store) hash(key []byte) uint64 {
 // bits are those of the first line.
 func joined(line, rest uint64) uint64 { return line ^ rest&^(1<<lineBits-1) }
 
-// sum is a hash that nobody else can foretell: the same after a restart, where there is a folder. It
-// is no variable, so that the key of a lookup can stay on the stack.
+// sum is a hash that nobody else can foretell: the same after a restart, where there is a folder.
+// It is no variable, so that the key of a lookup can stay on the stack.
 func (s *Store) sum(key []byte) uint64 {
 	if s.disk != nil {
 		return siphash(s.disk.k0, s.disk.k1, key)
@@ -301,8 +301,8 @@ func (s *Store) unlist(o *Object) {
 	}
 }
 
-// keep makes an object of an answer, in the place of one of the same variant. It returns nil if there is
-// no room for it. The caller holds s.mu.
+// keep makes an object of an answer, in the place of one of the same variant. It returns nil if
+// there is no room for it. The caller holds s.mu.
 func (s *Store) keep(a *answer) *Object {
 	s.ids++
 	a.id = s.ids
@@ -318,8 +318,8 @@ func (s *Store) keep(a *answer) *Object {
 	return s.put(a, before, where, hits)
 }
 
-// replaced returns the object in whose place an answer is kept, nil if there is none, and makes room for
-// one more variant. The caller holds s.mu.
+// replaced returns the object in whose place an answer is kept, nil if there is none, and makes
+// room for one more variant. The caller holds s.mu.
 func (s *Store) replaced(a *answer) (before *Object) {
 	var space [4]*Object
 	n := 1
@@ -336,8 +336,8 @@ func (s *Store) replaced(a *answer) (before *Object) {
 	return before
 }
 
-// put makes an object of an answer, and puts it in the place of another one, nil: of none. It returns
-// nil if there is no room for it.
+// put makes an object of an answer, and puts it in the place of another one, nil: of none. It
+// returns nil if there is no room for it.
 func (s *Store) put(a *answer, before *Object, where, hits uint32) *Object {
 	m := &s.memory
 	if m.short() { // all are being sent

@@ -75,7 +75,8 @@ func TestModel(t *testing.T) {
 	s.Check()
 }
 
-// TestBound: the store stays within its bytes, whatever comes, and so does one that is made smaller.
+// TestBound: the store stays within its bytes, whatever comes, and so does one that is made
+// smaller.
 func TestBound(t *testing.T) {
 	t.Parallel()
 	random := rand.New(rand.NewPCG(1, 2))
@@ -157,8 +158,8 @@ func TestSize(t *testing.T) {
 	runtime.KeepAlive(s)
 }
 
-// TestTrace: a scan does not wash out what is popular, and the hit ratio of a trace with and without
-// one is no worse than it was when the policy was chosen.
+// TestTrace: a scan does not wash out what is popular, and the hit ratio of a trace with and
+// without one is no worse than it was when the policy was chosen.
 func TestTrace(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
@@ -173,8 +174,8 @@ func TestTrace(t *testing.T) {
 	}
 }
 
-// trace asks for keys of Zipf's law in a store for a tenth of them. With scans, half of the requests
-// are for keys that never come again. It returns the ratio of hits among the others.
+// trace asks for keys of Zipf's law in a store for a tenth of them. With scans, half of the
+// requests are for keys that never come again. It returns the ratio of hits among the others.
 func trace(t testing.TB, scans bool, n int) float64 {
 	random := rand.New(rand.NewPCG(1, 2))
 	zipf := rand.NewZipf(random, 1.001, 1, 50_000)

@@ -1,7 +1,7 @@
 package cachestore
 
-// sweep has a goroutine look for what was purged, so that its memory comes back although nobody asks
-// for it. The caller holds s.mu.
+// sweep has a goroutine look for what was purged, so that its memory comes back although nobody
+// asks for it. The caller holds s.mu.
 func (s *Store) sweep() {
 	p := &s.purges
 	if p.sweeping {
@@ -44,8 +44,8 @@ func (s *Store) sweep() {
 	}()
 }
 
-// crowded reports whether there are too many marks, and a sweep would be rid of them: while files are
-// looked for, it would not reach all. The caller holds s.mu.
+// crowded reports whether there are too many marks, and a sweep would be rid of them: while files
+// are looked for, it would not reach all. The caller holds s.mu.
 func (s *Store) crowded() bool { return s.purges.many() && !s.scanning }
 
 // walk examines all objects. It holds the lock for one key at a time, and only where there is

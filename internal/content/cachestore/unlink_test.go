@@ -24,8 +24,8 @@ func withFile(t *testing.T, folder string) *cachestore.Store {
 	return s
 }
 
-// found returns how many variants of "/u" a process finds that begins with what there is of a folder
-// now, as after a kill.
+// found returns how many variants of "/u" a process finds that begins with what there is of a
+// folder now, as after a kill.
 func found(t *testing.T, folder string) (n int) {
 	t.Helper()
 	again := filepath.Join(t.TempDir(), "again")
@@ -37,8 +37,8 @@ func found(t *testing.T, folder string) (n int) {
 	return n
 }
 
-// TestPurgeOfLeavingFile: a file that another answer has displaced is on disk still, as the disk hangs.
-// A purge of its line holds after a restart.
+// TestPurgeOfLeavingFile: a file that another answer has displaced is on disk still, as the disk
+// hangs. A purge of its line holds after a restart.
 func TestPurgeOfLeavingFile(t *testing.T) {
 	t.Parallel()
 	folder := t.TempDir()
@@ -72,8 +72,8 @@ func stays(t *testing.T, name string) (goOn func()) {
 	}
 }
 
-// TestPurgeOfFileThatStays: the same where the disk refuses to remove the file. It is tried again with
-// the next one.
+// TestPurgeOfFileThatStays: the same where the disk refuses to remove the file. It is tried again
+// with the next one.
 func TestPurgeOfFileThatStays(t *testing.T) {
 	t.Parallel()
 	folder := t.TempDir()
@@ -102,8 +102,8 @@ func TestPurgeOfFileThatStays(t *testing.T) {
 	s.Check()
 }
 
-// TestManyPurgesBesideFileThatStays: when there are too many marks, they are forgotten, though there is
-// a file that nobody knows of. It is not found after a restart.
+// TestManyPurgesBesideFileThatStays: when there are too many marks, they are forgotten, though
+// there is a file that nobody knows of. It is not found after a restart.
 func TestManyPurgesBesideFileThatStays(t *testing.T) {
 	t.Parallel()
 	folder := t.TempDir()
@@ -132,8 +132,8 @@ func TestManyPurgesBesideFileThatStays(t *testing.T) {
 	}
 }
 
-// TestPurgeOfUnreadFolder: a purge of a line holds after a restart, though its file was not found as
-// the disk had failed.
+// TestPurgeOfUnreadFolder: a purge of a line holds after a restart, though its file was not found
+// as the disk had failed.
 func TestPurgeOfUnreadFolder(t *testing.T) {
 	t.Parallel()
 	folder := t.TempDir()

@@ -2,13 +2,13 @@ package cachestore
 
 import "sync/atomic"
 
-// Long is from which length on, in bytes, the store counts who sends a body. Shorter ones are mostly copied
-// to buffers that are larger. One that a client does not take keeps its slab after it was evicted: see
-// leftovers.
+// Long is from which length on, in bytes, the store counts who sends a body. Shorter ones are
+// mostly copied to buffers that are larger. One that a client does not take keeps its slab after it
+// was evicted: see leftovers.
 const Long = 32 << 10
 
-// long is a long body in memory, which a 304 leaves to another object. As long as it is sent, it takes
-// memory, whether an object has it or not.
+// long is a long body in memory, which a 304 leaves to another object. As long as it is sent, it
+// takes memory, whether an object has it or not.
 type long struct {
 	store *Store
 	size  int64
@@ -24,7 +24,8 @@ func (s *Store) newLong(body string) *long {
 	return &long{store: s, size: size(len(body))}
 }
 
-// use counts one more that sends it. The caller may hold Store.mu if an object is a member that has it.
+// use counts one more that sends it. The caller may hold Store.mu if an object is a member that has
+// it.
 func (l *long) use() {
 	if l.users.Add(1) > 1 {
 		return
@@ -53,8 +54,8 @@ func (l *long) lockAndCount() {
 }
 
 // count counts the bytes in the store's memory, if no member does and somebody sends them, or ends
-// that. Of whoever changes kept and whoever changes users, the later one sees both. The caller holds
-// Store.mu.
+// that. Of whoever changes kept and whoever changes users, the later one sees both. The caller
+// holds Store.mu.
 func (l *long) count() {
 	gone := l.kept.Load() == 0 && l.users.Load() > 0
 	if gone == l.gone {
@@ -67,8 +68,8 @@ func (l *long) count() {
 	}
 }
 
-// come and leave note that an object which has it has become a member of Store.memory, or is none any
-// more. The caller holds Store.mu.
+// come and leave note that an object which has it has become a member of Store.memory, or is none
+// any more. The caller holds Store.mu.
 func (l *long) come() {
 	if l != nil {
 		l.kept.Add(1)
@@ -83,14 +84,15 @@ func (l *long) leave() {
 	}
 }
 
-// overused reports whether a new body of n bytes is not kept, since too many that are long are being
-// sent: what is evicted meanwhile gives no memory back, and clients may read as slowly as they like. No
-// client brings that about alone, see shares.
+// overused reports whether a new body of n bytes is not kept, since too many that are long are
+// being sent: what is evicted meanwhile gives no memory back, and clients may read as slowly as
+// they like. No client brings that about alone, see shares.
 func (s *Store) overused(n int64) bool {
 	return n >= Long && s.sending.Load()+n > s.options.Load().Memory/2
 }
 
-// busy reports whether an object's body is being sent, so that its eviction would give nothing back.
+// busy reports whether an object's body is being sent, so that its eviction would give nothing
+// back.
 func (o *Object) busy() bool { return o.Long() && o.x.long.users.Load() > 0 }
 
 func (o *Object) joined() {

@@ -75,8 +75,8 @@ func TestUnreadAnswers(t *testing.T) {
 	}
 }
 
-// TestBodyOf304: a body that a 304 has left to another object is counted once, whoever sends it, and
-// given back when the last one has sent it.
+// TestBodyOf304: a body that a 304 has left to another object is counted once, whoever sends it,
+// and given back when the last one has sent it.
 func TestBodyOf304(t *testing.T) {
 	t.Parallel()
 	s := store(t, 8<<20)
@@ -154,9 +154,9 @@ func TestFileInUse(t *testing.T) {
 	}
 }
 
-// TestShareOfClient: a client that does not take long answers has an eighth of the memory for them, once a
-// quarter is held so, and cannot end the keeping of others' long answers. What all of a network get
-// counts once.
+// TestShareOfClient: a client that does not take long answers has an eighth of the memory for them,
+// once a quarter is held so, and cannot end the keeping of others' long answers. What all of a
+// network get counts once.
 func TestShareOfClient(t *testing.T) {
 	t.Parallel()
 	const limit, size = 64 << 20, 3 << 20
@@ -222,7 +222,8 @@ func TestShareOfClient(t *testing.T) {
 	}
 }
 
-// TestShareOfSite: a client with a network for each body that it asks for has a quarter of the memory.
+// TestShareOfSite: a client with a network for each body that it asks for has a quarter of the
+// memory.
 func TestShareOfSite(t *testing.T) {
 	t.Parallel()
 	const limit, size = 64 << 20, 3 << 20
@@ -248,8 +249,9 @@ func TestShareOfSite(t *testing.T) {
 	}
 }
 
-// TestShareOfReaders: what was kept and has readers counts for them, also for one that is alone, as soon as it
-// comes: five answers that a client asks for at once, and does not read, are not all kept.
+// TestShareOfReaders: what was kept and has readers counts for them, also for one that is alone, as
+// soon as it comes: five answers that a client asks for at once, and does not read, are not all
+// kept.
 func TestShareOfReaders(t *testing.T) {
 	t.Parallel()
 	const limit, size = 64 << 20, 7 << 20

@@ -7,8 +7,8 @@ import (
 	"github.com/lwango/lwango/loop"
 )
 
-// wideWindow is how much of an answer is in memory that is not kept there, in bytes, about, while there
-// is room for many of them.
+// wideWindow is how much of an answer is in memory that is not kept there, in bytes, about, while
+// there is room for many of them.
 const wideWindow = 1 << 20
 
 // hold reserves memory for n bytes more of what is going to be kept. It reports false if there is
@@ -34,13 +34,13 @@ func (s *Store) narrow() {
 	}
 }
 
-// ledPatience is patience where a client waits that reads all that comes. Readers that are as fast as
-// such clients need less.
+// ledPatience is patience where a client waits that reads all that comes. Readers that are as fast
+// as such clients need less.
 const ledPatience = time.Second
 
-// window is how much of the answer may be in memory, in bytes, about, if it is not kept there. Where
-// one client waits for others, it is what the answer may have as long as it is going to be kept, so that
-// it waits less.
+// window is how much of the answer may be in memory, in bytes, about, if it is not kept there.
+// Where one client waits for others, it is what the answer may have as long as it is going to be
+// kept, so that it waits less.
 func (f *Fill) window() int64 {
 	switch {
 	case f.store.tight.Load():
@@ -137,8 +137,8 @@ func (f *Fill) needed() (first int64) {
 	return first
 }
 
-// trim forgets whole chunks that nobody will read from memory, and reports whether there is something
-// to release. The caller holds f.mu.
+// trim forgets whole chunks that nobody will read from memory, and reports whether there is
+// something to release. The caller holds f.mu.
 func (f *Fill) trim() bool {
 	for first := f.needed(); f.base+chunk <= first; f.base += chunk {
 		f.trimmed += int64(len(f.chunks[0]))
@@ -147,8 +147,8 @@ func (f *Fill) trim() bool {
 	return f.trimmed > 0
 }
 
-// roomy reports whether there is room in the window. If not, it counts the readers that have to read
-// on before there is. The caller holds f.mu.
+// roomy reports whether there is room in the window. If not, it counts the readers that have to
+// read on before there is. The caller holds f.mu.
 func (f *Fill) roomy() bool {
 	f.goal, f.behind = f.size-f.window(), 0
 	switch {
@@ -165,8 +165,8 @@ func (f *Fill) roomy() bool {
 	return f.behind == 0
 }
 
-// passed is called after a reader that was at an offset has read on, or has left. It wakes the writer
-// if that has waited for this reader as the last one. The caller holds f.mu.
+// passed is called after a reader that was at an offset has read on, or has left. It wakes the
+// writer if that has waited for this reader as the last one. The caller holds f.mu.
 func (f *Fill) passed(r *Reader, before int64) {
 	if f.writer == nil || f.behind == 0 || before > f.goal || r.off <= f.goal && r.err == nil {
 		return
@@ -183,9 +183,9 @@ func (f *Fill) wakeWriter() {
 	}
 }
 
-// lag measures how long the slowest readers take to read what had come at a time. It returns for how
-// long the writer may still wait for them. It reports false if they take longer than patience, and
-// another one has read all that there is, as one that leads has. The caller holds f.mu.
+// lag measures how long the slowest readers take to read what had come at a time. It returns for
+// how long the writer may still wait for them. It reports false if they take longer than patience,
+// and another one has read all that there is, as one that leads has. The caller holds f.mu.
 func (f *Fill) lag(now, patience time.Duration) (time.Duration, bool) {
 	first, last := f.size, int64(0)
 	if f.led {

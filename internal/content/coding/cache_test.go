@@ -109,7 +109,8 @@ func TestCacheMakes(t *testing.T) {
 		}{
 			{"shorter", bytes.NewReader(text[1:]), yes},
 			{"changed", bytes.NewReader(text), no},
-			{"an error", io.MultiReader(bytes.NewReader(text[:50_000]), iotest.ErrReader(errors.New("a test"))), yes},
+			{"an error", io.MultiReader(bytes.NewReader(text[:50_000]),
+				iotest.ErrReader(errors.New("a test"))), yes},
 			{"a panic", panics{}, yes},
 		} {
 			p, mine := c.Get(key)

@@ -114,7 +114,8 @@ func FuzzAccept(f *testing.F) {
 }
 
 func TestTypes(t *testing.T) {
-	types, bad, ok := coding.ParseTypes([]string{"Text/*", "application/json", "*+xml", "a/" + strings.Repeat("b", 78)})
+	types, bad, ok := coding.ParseTypes(
+		[]string{"Text/*", "application/json", "*+xml", "a/" + strings.Repeat("b", 78)})
 	if !ok {
 		t.Fatal(bad)
 	}
@@ -154,7 +155,8 @@ func TestTypes(t *testing.T) {
 	if !events.Match(coding.EventStream) {
 		t.Error("an event stream that is named does not match")
 	}
-	for _, bad := range []string{"", "text", "text/", "/x", "*", "*/*", "text/html; charset=utf-8", "*+", "te*/x",
+	for _, bad := range []string{"", "text", "text/", "/x", "*", "*/*", "text/html; charset=utf-8",
+		"*+", "te*/x",
 		"a/" + strings.Repeat("b", 79)} {
 		if _, named, ok := coding.ParseTypes([]string{"a/b", bad}); ok || named != bad {
 			t.Errorf("%q was not refused", bad)
@@ -380,7 +382,9 @@ func TestCosts(t *testing.T) {
 			before := heap()
 			e := coding.NewEncoder(c, level)
 			e.Begin(io.Discard)
-			_, err := io.CopyBuffer(struct{ io.Writer }{e}, struct{ io.Reader }{strings.NewReader(text.String())},
+			_, err := io.CopyBuffer(struct{ io.Writer }{e}, struct {
+				io.Reader
+			}{strings.NewReader(text.String())},
 				make([]byte, 16<<10))
 			if err != nil {
 				t.Error(err)

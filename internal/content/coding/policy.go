@@ -30,8 +30,8 @@ type Types struct {
 	families []string // "text/"
 	suffixes []string // "+json"
 
-	// known has what Match has found out of lasting types, by slotOf. A server sends few of them, again
-	// and again. None makes way for another, so nobody makes Match allocate for long.
+	// known has what Match has found out of lasting types, by slotOf. A server sends few of them,
+	// again and again. None makes way for another, so nobody makes Match allocate for long.
 	known *[128]atomic.Pointer[verdict]
 }
 
@@ -99,8 +99,9 @@ func (t *Types) Match(contentType string) bool {
 	return match
 }
 
-// lasting reports whether a Content-Type may come again: it has no parameter, or a charset alone. Others
-// may be new with each answer, such as a boundary, and would take the places of those that last.
+// lasting reports whether a Content-Type may come again: it has no parameter, or a charset alone.
+// Others may be new with each answer, such as a boundary, and would take the places of those that
+// last.
 func lasting(contentType string) bool {
 	_, parameters, _ := strings.Cut(contentType, ";")
 	parameters = ascii.TrimOWS(parameters)

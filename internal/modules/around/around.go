@@ -3,8 +3,8 @@
 //
 //	around.Of(env).LargerBodies(limit)
 //
-// Whoever makes a route puts a Context into Env.Server. In a test of a module there may be none; then
-// nothing is around, and the calls have no effect.
+// Whoever makes a route puts a Context into Env.Server. In a test of a module there may be none;
+// then nothing is around, and the calls have no effect.
 package around
 
 import (

@@ -14,8 +14,8 @@ import (
 // section 8.8.3.3): the handler's with the coding behind it, `"v7-gzip"` for `"v7"`. A weak one
 // would do as well for If-None-Match, but never fulfils If-Match. A weak tag stays as it is.
 //
-// Who has made the tag does not know it in that form. So requests that have it in a condition get it
-// in both forms: whatever compares tags finds its own, be it a handler, the server, or an
+// Who has made the tag does not know it in that form. So requests that have it in a condition get
+// it in both forms: whatever compares tags finds its own, be it a handler, the server, or an
 // application behind it.
 
 // tagged returns a strong entity tag for the encoded body.

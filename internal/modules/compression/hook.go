@@ -168,7 +168,8 @@ func acceptOf(req Asker) (a coding.Accept, ok bool) {
 	return a, ok
 }
 
-// Asker is what of a request decides in which coding its answer is sent. A conn.RequestLayer is one.
+// Asker is what of a request decides in which coding its answer is sent. A conn.RequestLayer is
+// one.
 type Asker interface {
 	HeaderViewFrom(name string, from int) (value []byte, next int)
 	Proto() string

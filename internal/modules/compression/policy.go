@@ -18,9 +18,10 @@ import (
 	"github.com/lwango/lwango/internal/content/coding"
 )
 
-// Policy checks the keys of [compression] and makes a Policy of them. Errors are *handlers.KeyError.
-// The Policy has no Cache, as several may share one.
-func Policy(encodings []string, minSize handlers.Size, types []string, level int) (*coding.Policy, error) {
+// Policy checks the keys of [compression] and makes a Policy of them. Errors
+// are *handlers.KeyError. The Policy has no Cache, as several may share one.
+func Policy(encodings []string, minSize handlers.Size, types []string,
+	level int) (*coding.Policy, error) {
 	p := &coding.Policy{MinSize: int64(minSize), Level: level}
 	if len(encodings) == 0 {
 		return nil, handlers.BadKey("encodings",

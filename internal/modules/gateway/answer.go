@@ -169,7 +169,8 @@ func (c *Call) content(p []byte) error {
 }
 
 func (c *Call) tooLong() {
-	c.Note(slog.LevelWarn, "response body is longer than its Content-Length", "length", c.answer.length)
+	c.Note(slog.LevelWarn, "response body is longer than its Content-Length", "length",
+		c.answer.length)
 }
 
 // pause is called when the upstream has sent all for the moment. What has come goes out, as the

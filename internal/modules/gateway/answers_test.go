@@ -21,26 +21,36 @@ var answers = []struct {
 	status            int
 	fields, body      string
 }{
-	{"Status", "GET", "Status: 404 Nope\r\nX-A: b\r\nContent-Length: 5\r\n\r\nhello", 404, "X-A: b", "hello"},
-	{"a status line", "GET", "HTTP/1.1 404 Nope\r\nX-A: b\r\nContent-Length: 5\r\n\r\nhello", 404, "X-A: b", "hello"},
-	{"a status line without a reason", "GET", "HTTP/1.0 201\r\nContent-Length: 0\r\n\r\n", 201, "", ""},
-	{"that of HTTP/2, as uWSGI repeats the request's", "GET", "HTTP/2.0 200 OK\r\nContent-Length: 1\r\n\r\nx", 200, "", "x"},
+	{"Status", "GET", "Status: 404 Nope\r\nX-A: b\r\nContent-Length: 5\r\n\r\nhello", 404, "X-A: b",
+		"hello"},
+	{"a status line", "GET", "HTTP/1.1 404 Nope\r\nX-A: b\r\nContent-Length: 5\r\n\r\nhello", 404,
+		"X-A: b", "hello"},
+	{"a status line without a reason", "GET", "HTTP/1.0 201\r\nContent-Length: 0\r\n\r\n", 201, "",
+		""},
+	{"that of HTTP/2, as uWSGI repeats the request's", "GET",
+		"HTTP/2.0 200 OK\r\nContent-Length: 1\r\n\r\nx", 200, "", "x"},
 	{"neither", "GET", "Content-Type: text/plain\n\nhello", 200, "Content-Type: text/plain", "hello"},
 	{"Location", "GET", "Location: /x\r\n\r\n", 302, "Location: /x", ""},
 	{"no length", "GET", "Status: 200\r\n\r\nhello", 200, "Content-Length: -", "hello"},
 	{"no length and no body", "GET", "Status: 200\r\n\r\n", 200, "Content-Length: -", ""},
 	{"204", "GET", "Status: 204\r\n\r\n", 204, "", ""},
-	{"304 with the length of what is not sent", "GET", "Status: 304\r\nContent-Length: 5\r\n\r\n", 304, "", ""},
+	{"304 with the length of what is not sent", "GET", "Status: 304\r\nContent-Length: 5\r\n\r\n", 304,
+		"", ""},
 	{"HEAD", "HEAD", "Status: 200\r\nContent-Length: 5\r\n\r\n", 200, "Content-Length: 5", ""},
-	{"HEAD with a body", "HEAD", "Status: 200\r\nContent-Length: 5\r\n\r\nhello", 200, "Content-Length: 5", ""},
-	{"a body that is longer than announced", "GET", "Content-Length: 5\r\n\r\nhello world", 200, "", "hello"},
-	{"fields of the connection", "GET", "Status: 200\r\nConnection: X-A\r\nX-A: b\r\nKeep-Alive: x\r\nX-B: c\r\n\r\n", 200,
+	{"HEAD with a body", "HEAD", "Status: 200\r\nContent-Length: 5\r\n\r\nhello", 200,
+		"Content-Length: 5", ""},
+	{"a body that is longer than announced", "GET", "Content-Length: 5\r\n\r\nhello world", 200, "",
+		"hello"},
+	{"fields of the connection", "GET",
+		"Status: 200\r\nConnection: X-A\r\nX-A: b\r\nKeep-Alive: x\r\nX-B: c\r\n\r\n", 200,
 		"X-A: -\nKeep-Alive: -\nX-B: c", ""},
 	{"hide_header", "GET", "Status: 200\r\nX-Powered-By: z\r\n\r\n", 200, "X-Powered-By: -", ""},
-	{"interim responses", "GET", "HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\n" +
-		"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello", 200, "", "hello"},
+	{"interim responses", "GET",
+		"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\n" +
+			"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello", 200, "", "hello"},
 	{"Status: 103 is none", "GET", "Status: 103\r\n\r\nhello", 200, "", "hello"},
-	{"a coding, which is not the application's affair", "GET", "Transfer-Encoding: chunked\r\n\r\nhello", 200, "", "hello"},
+	{"a coding, which is not the application's affair", "GET",
+		"Transfer-Encoding: chunked\r\n\r\nhello", 200, "", "hello"},
 }
 
 func (g got) check(t *testing.T, what string, status int, fields, body string) {
@@ -81,8 +91,8 @@ func TestAnswers(t *testing.T) {
 	}
 }
 
-// TestCutAnswers closes the connection behind every byte of an answer: the client gets an error, or an
-// answer that is cut, unless only the body is not there and nothing has said how long it is.
+// TestCutAnswers closes the connection behind every byte of an answer: the client gets an error, or
+// an answer that is cut, unless only the body is not there and nothing has said how long it is.
 func TestCutAnswers(t *testing.T) {
 	for _, length := range []bool{true, false} {
 		t.Run(fmt.Sprint("length ", length), func(t *testing.T) {
@@ -93,7 +103,9 @@ func TestCutAnswers(t *testing.T) {
 				}
 				raw := head + strings.Repeat("x", 40000)
 				var cut atomic.Int32
-				s := serve(t, p, "/", []string{application(t, p, "tcp", func(r *request) { r.reply(raw[:cut.Load()]) })}, nil)
+				s := serve(t, p, "/", []string{application(t, p, "tcp", func(r *request) {
+					r.reply(raw[:cut.Load()])
+				})}, nil)
 				for at := range len(head) + 20 {
 					if at > len(head)+10 {
 						at += 39970
@@ -128,7 +140,8 @@ func (sink) Flush()                           {}
 func (s sink) End(_ []conn.Field, sound bool) { s.ended(sound) }
 func (sink) Over(error)                       {}
 
-// TestUnsureEnd: an answer whose end only the connection tells may be one that was cut, for a cache.
+// TestUnsureEnd: an answer whose end only the connection tells may be one that was cut, for a
+// cache.
 func TestUnsureEnd(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, p protocol) {
@@ -160,12 +173,15 @@ func TestGarbage(t *testing.T) {
 		{"a status line without a version", "HTTP/ 200 OK\r\n\r\n", "no version and number"},
 		{"a version that is none", "HTTP/x 200 OK\r\n\r\n", "no version and number"},
 		{"a control character in the reason", "HTTP/1.1 200 a\x01b\r\n\r\n", "control character"},
-		{"a status line that is not the first", "X: y\r\nHTTP/1.1 200 OK\r\n\r\n", "not a name, colon and value"},
+		{"a status line that is not the first", "X: y\r\nHTTP/1.1 200 OK\r\n\r\n",
+			"not a name, colon and value"},
 		{"two statuses", "HTTP/1.1 200 OK\r\nStatus: 404\r\n\r\n", "two different statuses"},
 		{"101", "HTTP/1.1 101 Switching\r\n\r\n", "no version and number"},
 		{"a long head", "X: " + strings.Repeat("a", 5000) + "\r\n\r\n", "exceeds the limit"},
-		{"interim responses without end", strings.Repeat("HTTP/1.1 100 Continue\r\n\r\n", 65), "too many interim"},
-		{"two lengths", "Content-Length: 5\r\nContent-Length: 6\r\n\r\nhello", "two different Content-Length"},
+		{"interim responses without end", strings.Repeat("HTTP/1.1 100 Continue\r\n\r\n", 65),
+			"too many interim"},
+		{"two lengths", "Content-Length: 5\r\nContent-Length: 6\r\n\r\nhello",
+			"two different Content-Length"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			each(t, func(t *testing.T, p protocol) {

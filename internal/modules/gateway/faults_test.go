@@ -34,8 +34,8 @@ func TestNoAnswer(t *testing.T) {
 	})
 }
 
-// TestOthers: another address is asked where one refuses, or closes the connection in silence, unless
-// the request may have been acted on.
+// TestOthers: another address is asked where one refuses, or closes the connection in silence,
+// unless the request may have been acted on.
 func TestOthers(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, p protocol) {
@@ -67,7 +67,8 @@ func TestOthers(t *testing.T) {
 // answers garbage. Only max_fails requests meet it; for all others it is as if it were not there.
 func TestServerFails(t *testing.T) {
 	const cut = "cut"
-	for _, said := range []string{"", "Status: 20", "Status: 20" + cut, "SSH-2.0-OpenSSH_9\r\n", "Status: x\r\n\r\n"} {
+	for _, said := range []string{"", "Status: 20", "Status: 20" + cut, "SSH-2.0-OpenSSH_9\r\n",
+		"Status: x\r\n\r\n"} {
 		t.Run(said, func(t *testing.T) {
 			each(t, func(t *testing.T, p protocol) {
 				release, hangs := make(chan struct{}), make(chan bool)
@@ -243,7 +244,8 @@ func TestHealth(t *testing.T) {
 		asked := make(chan string, 1)
 		address := application(t, p, "unix", func(r *request) {
 			select {
-			case asked <- r.get("REQUEST_METHOD") + " " + r.get("SCRIPT_NAME") + "|" + r.get("PATH_INFO") + "?" +
+			case asked <- r.get("REQUEST_METHOD") + " " + r.get("SCRIPT_NAME") + "|" + r.get("PATH_INFO") +
+				"?" +
 				r.get("QUERY_STRING") + " " + r.get("HTTP_HOST") + " " + r.get("APP"):
 			default:
 			}
@@ -275,6 +277,7 @@ func TestAccel(t *testing.T) {
 		s := serve(t, p, "/", []string{application(t, p, "unix", func(r *request) {
 			r.reply("Status: 200\r\nX-Accel-Redirect: /a.txt\r\nContent-Type: text/x\r\n\r\nbody")
 		})}, func(s *upstreams.Gateway) { s.AccelRoot = dir })
-		s.ask("GET /", nil, "").check(t, "file", 200, "Content-Type: text/x\nX-Accel-Redirect: -", "of the file")
+		s.ask("GET /", nil, "").check(t, "file", 200, "Content-Type: text/x\nX-Accel-Redirect: -",
+			"of the file")
 	})
 }

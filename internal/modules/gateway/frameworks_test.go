@@ -75,9 +75,11 @@ func tryFramework(t *testing.T, base string) {
 	if _, got := ask("GET", "/app/hello/x", nil, ""); strings.HasPrefix(got, "x|||") {
 		root = "" // Django behind HTTP
 	}
-	want("GET", "/app/hello/x?q=%20y", http.Header{"X-A": {"b"}}, "", 200, "x| y|"+root+"|"+host+"|http|127.0.0.1|b")
+	want("GET", "/app/hello/x?q=%20y", http.Header{"X-A": {"b"}}, "", 200,
+		"x| y|"+root+"|"+host+"|http|127.0.0.1|b")
 	want("HEAD", "/app/hello/x", nil, "", 200, "")
-	if resp, got := ask("GET", "/app/go", nil, ""); resp.Request.URL.Path != "/app/hello/ä b" || got != "ä b|1&2|"+root+"|"+host+"|http|127.0.0.1|" {
+	if resp, got := ask("GET", "/app/go", nil, ""); resp.Request.URL.Path != "/app/hello/ä b" ||
+		got != "ä b|1&2|"+root+"|"+host+"|http|127.0.0.1|" {
 		t.Errorf("redirect to %s: %q", resp.Request.URL, got)
 	}
 	for i := range 3 {
@@ -96,9 +98,10 @@ func tryFramework(t *testing.T, base string) {
 	m := multipart.NewWriter(&body)
 	_, _ = must.Get(m.CreateFormFile("f", "ä.bin"))(t).Write(file)
 	m.Close()
-	want("POST", "/app/upload", http.Header{"Content-Type": {m.FormDataContentType()}}, body.String(), 200,
-		fmt.Sprintf("ä.bin %x", sha256.Sum256(file)))
-	if resp, got := ask("PUT", "/app/json", http.Header{"Content-Type": {"application/json"}}, `{"a": [1, "b"]}`); resp.StatusCode != 200 ||
+	want("POST", "/app/upload", http.Header{"Content-Type": {m.FormDataContentType()}}, body.String(),
+		200, fmt.Sprintf("ä.bin %x", sha256.Sum256(file)))
+	if resp, got := ask("PUT", "/app/json", http.Header{"Content-Type": {"application/json"}},
+		`{"a": [1, "b"]}`); resp.StatusCode != 200 ||
 		strings.Join(strings.Fields(got), "") != `[1,"b"]` {
 		t.Errorf("JSON: %s %q", resp.Status, got)
 	}

@@ -138,8 +138,10 @@ func (r *request) body() string {
 // reply sends text.
 func (r *request) reply(text string) { _, _ = io.WriteString(r.Conn, text) }
 
-// application listens, and runs script for each request. The connection is closed when that returns.
-func application(t *testing.T, p protocol, network string, script func(r *request)) (address string) {
+// application listens, and runs script for each request. The connection is closed when that
+// returns.
+func application(t *testing.T, p protocol, network string,
+	script func(r *request)) (address string) {
 	t.Helper()
 	at := "127.0.0.1:0"
 	if network == "unix" {
@@ -185,7 +187,8 @@ type route struct {
 	log *logtext.Buffer
 }
 
-func build(p protocol, env handlers.Env, addresses []string, change func(*upstreams.Gateway)) (handlers.Route, error) {
+func build(p protocol, env handlers.Env, addresses []string,
+	change func(*upstreams.Gateway)) (handlers.Route, error) {
 	var r handlers.Registry
 	p.register(&r)
 	m, _ := r.Module(p.name)
@@ -205,10 +208,12 @@ func build(p protocol, env handlers.Env, addresses []string, change func(*upstre
 	return handlers.Route{Prefix: env.Prefix, Handler: h}, err
 }
 
-func serve(t *testing.T, p protocol, prefix string, addresses []string, change func(*upstreams.Gateway)) *route {
+func serve(t *testing.T, p protocol, prefix string, addresses []string,
+	change func(*upstreams.Gateway)) *route {
 	t.Helper()
 	s := &route{log: new(logtext.Buffer)}
-	env := handlers.Env{Dir: t.TempDir(), Prefix: prefix, Logger: slog.New(slog.NewTextHandler(s.log, nil))}
+	env := handlers.Env{Dir: t.TempDir(), Prefix: prefix,
+		Logger: slog.New(slog.NewTextHandler(s.log, nil))}
 	r, err := build(p, env, addresses, change)
 	if err != nil {
 		t.Fatal(err)

@@ -14,13 +14,15 @@ import (
 	"github.com/lwango/lwango/internal/wire/cgi"
 )
 
-// Framing is what a protocol has around the variables that has nothing around body and answer: uwsgi
-// or SCGI. The answer ends with the connection, or where its Content-Length says.
+// Framing is what a protocol has around the variables that has nothing around body and answer:
+// uwsgi or SCGI. The answer ends with the connection, or where its Content-Length says.
 type Framing struct {
 	Format cgi.Format
-	Room   int                             // for what is in front of the variables
-	Most   int                             // bytes of variables that the application takes; 0: any number
-	Seal   func(b []byte, from int) []byte // completes the packet whose variables are b[from:], and returns it
+	Room   int // for what is in front of the variables
+	// bytes of variables that the application takes; 0: any number
+	Most int
+	// completes the packet whose variables are b[from:], and returns it
+	Seal func(b []byte, from int) []byte
 }
 
 // head writes a packet behind dst.
@@ -100,9 +102,10 @@ var variablesPool = sync.Pool{New: func() any { return new(variables) }}
 
 // AppendHead implements Protocol.
 //
-// SCRIPT_NAME is where the application is mounted, and PATH_INFO what it has to find (RFC 3875 sections
-// 4.1.13 and 4.1.5, PEP 3333): so the prefix of the route goes to the one, and the rest of the path to
-// the other. An internal prefix goes nowhere: a link with it in front would be of no use to a client.
+// SCRIPT_NAME is where the application is mounted, and PATH_INFO what it has to find (RFC 3875
+// sections 4.1.13 and 4.1.5, PEP 3333): so the prefix of the route goes to the one, and the rest of
+// the path to the other. An internal prefix goes nowhere: a link with it in front would be of no
+// use to a client.
 func (c *plainCall) AppendHead(dst []byte) ([]byte, error) {
 	b := variablesPool.Get().(*variables)
 	r := &b.Request
@@ -139,8 +142,8 @@ func (c *plainCall) Take(p []byte) error {
 	return c.Ended(false)
 }
 
-// Hangup implements Protocol. Without a Content-Length nothing tells whether the application has said
-// all, so a cache does not keep it.
+// Hangup implements Protocol. Without a Content-Length nothing tells whether the application has
+// said all, so a cache does not keep it.
 func (c *plainCall) Hangup() error {
 	switch {
 	case !c.GotFirstByte:

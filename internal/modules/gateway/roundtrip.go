@@ -41,9 +41,9 @@ func (c *Call) free() {
 	}
 }
 
-// RoundTrip implements reverseproxy.RoundTripper. It sends the request and takes the response, both at
-// once: an application may write before it has read all. A peer that first wrote all and only then
-// read would wait for ever, as would the application.
+// RoundTrip implements reverseproxy.RoundTripper. It sends the request and takes the response, both
+// at once: an application may write before it has read all. A peer that first wrote all and only
+// then read would wait for ever, as would the application.
 func (c *Call) RoundTrip() error {
 	defer c.protocol.Pause()
 	c.Stream.SetNoWait(true)

@@ -29,7 +29,8 @@ func TestSettings(t *testing.T) {
 		}, "params: X: "},
 		{"a field", []string{"a:1"}, func(s *upstreams.Gateway) { s.TrustedFields = []string{"a b"} },
 			"trusted_fields: expected the name"},
-		{"a status", []string{"a:1"}, func(s *upstreams.Gateway) { s.FailStatus = []int{200} }, "fail_status: "},
+		{"a status", []string{"a:1"}, func(s *upstreams.Gateway) { s.FailStatus = []int{200} },
+			"fail_status: "},
 	} {
 		each(t, func(t *testing.T, p protocol) {
 			_, err := build(p, handlers.Env{Prefix: "/"}, tt.addresses, tt.change)

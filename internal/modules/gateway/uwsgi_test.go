@@ -35,7 +35,8 @@ func startUWSGI(t *testing.T, app string, more ...string) (addresses map[string]
 	args := []string{"--plugin", "python3", "--wsgi-file", "testdata/" + app, "--need-app", "--master",
 		"--processes", "2", "--die-on-term", "--buffer-size", "32768"}
 	addresses = map[string][]string{}
-	for option, name := range map[string]string{"--socket": "uwsgi", "--scgi-socket": "scgi", "--http-socket": "http"} {
+	for option, name := range map[string]string{"--socket": "uwsgi", "--scgi-socket": "scgi",
+		"--http-socket": "http"} {
 		ln := must.Get(net.Listen("tcp", loopback.Host()+":0"))(t)
 		tcp, unix := ln.Addr().String(), filepath.Join(dir, name)
 		ln.Close()
@@ -55,7 +56,9 @@ func startUWSGI(t *testing.T, app string, more ...string) (addresses map[string]
 			t.Logf("uWSGI:\n%s", out)
 		}
 	})
-	wait.Until(t, "uWSGI has its workers", func() bool { return strings.Contains(out.String(), "spawned uWSGI worker 2") })
+	wait.Until(t, "uWSGI has its workers", func() bool {
+		return strings.Contains(out.String(), "spawned uWSGI worker 2")
+	})
 	return addresses
 }
 
@@ -75,14 +78,16 @@ func TestUWSGI(t *testing.T) {
 		for i, address := range addresses[p.name] {
 			t.Run(fmt.Sprint(p.name, " ", []string{"unix", "tcp"}[i]), func(t *testing.T) {
 				for _, buffering := range []bool{true, false} {
-					s := serve(t, p, "/app", []string{address}, func(s *upstreams.Gateway) { s.RequestBuffering = buffering })
-					s.ask("GET /app/env?a=%20b", []string{"Proxy: x"}, "").check(t, "GET", 200, "Content-Type: text/plain",
-						"GET|/app|/env|a=%20b|http|-")
+					s := serve(t, p, "/app", []string{address}, func(s *upstreams.Gateway) {
+						s.RequestBuffering = buffering
+					})
+					s.ask("GET /app/env?a=%20b", []string{"Proxy: x"}, "").check(t, "GET", 200,
+						"Content-Type: text/plain", "GET|/app|/env|a=%20b|http|-")
 					s.ask("HEAD /app/env", nil, "").check(t, "HEAD", 200, "Content-Type: text/plain", "")
 					s.ask("POST /app/sum", nil, "hello").check(t, "POST", 200, "", sum("hello"))
 					s.ask("POST /app/sum", nil, large).check(t, "large POST", 200, "", sum(large))
-					s.ask("POST /app/sum", []string{"Transfer-Encoding: chunked"}, chunks).check(t, "chunks", 200, "",
-						sum("abcdefg"))
+					s.ask("POST /app/sum", []string{"Transfer-Encoding: chunked"}, chunks).check(t, "chunks", 200,
+						"", sum("abcdefg"))
 					s.ask("GET /app/stream", nil, "").check(t, "stream", 200, "Content-Type: text/event-stream",
 						"data: 0\n\ndata: 1\n\ndata: 2\n\n")
 					s.ask("GET /app/large", nil, "").check(t, "large answer", 200, "", strings.Repeat("x", 16<<20))
@@ -93,8 +98,8 @@ func TestUWSGI(t *testing.T) {
 					}
 					s.ask("GET /app/x", nil, "").check(t, "404", 404, "", "nothing at /x")
 					s.ask("POST /app/unread", nil, strings.Repeat("x", 1<<20)).check(t, "unread", 403, "", "no")
-					s.ask("GET /app/env", []string{"X-A: " + strings.Repeat("a", 9000)}, "").check(t, "a long field", 200, "",
-						"GET|/app|/env||http|-")
+					s.ask("GET /app/env", []string{"X-A: " + strings.Repeat("a", 9000)}, "").check(t,
+						"a long field", 200, "", "GET|/app|/env||http|-")
 					if g := s.ask("GET /app/raise", nil, ""); g.status != 500 && g.status != 502 {
 						t.Errorf("an exception: %+v", g)
 					}

@@ -29,15 +29,18 @@ func TestVariables(t *testing.T) {
 		body         string
 		want         map[string]string // "-": none
 	}{
-		{"a request", "/", nil, "GET /a%2Fb/c%20d?x=%20y", []string{"X-A: 1", "X-A: 2", "Cookie: a=1", "Cookie: b=2"}, "",
-			map[string]string{"REQUEST_METHOD": "GET", "REQUEST_URI": "/a%2Fb/c%20d?x=%20y", "SCRIPT_NAME": "",
-				"PATH_INFO": "/a/b/c d", "QUERY_STRING": "x=%20y", "CONTENT_LENGTH": "0", "CONTENT_TYPE": "-",
+		{"a request", "/", nil, "GET /a%2Fb/c%20d?x=%20y",
+			[]string{"X-A: 1", "X-A: 2", "Cookie: a=1", "Cookie: b=2"}, "",
+			map[string]string{"REQUEST_METHOD": "GET", "REQUEST_URI": "/a%2Fb/c%20d?x=%20y",
+				"SCRIPT_NAME": "",
+				"PATH_INFO":   "/a/b/c d", "QUERY_STRING": "x=%20y", "CONTENT_LENGTH": "0", "CONTENT_TYPE": "-",
 				"SERVER_PROTOCOL": "HTTP/1.1", "GATEWAY_INTERFACE": "CGI/1.1", "SERVER_SOFTWARE": "lwango",
 				"SERVER_NAME": "test.example", "HTTP_HOST": "test.example", "REMOTE_ADDR": "127.0.0.1",
 				"REQUEST_SCHEME": "http", "HTTPS": "-", "REMOTE_USER": "-", "HTTP_X_A": "1, 2",
 				"HTTP_COOKIE": "a=1; b=2", "DOCUMENT_URI": "/a/b/c d", "DOCUMENT_ROOT": "-",
 				"SCRIPT_FILENAME": "-", "PATH_TRANSLATED": "-", "REDIRECT_STATUS": "-"}},
-		{"dot segments, of which the rules have not heard", "/", nil, "GET /admin/../x%2F%3B/[?y", nil, "",
+		{"dot segments, of which the rules have not heard", "/", nil, "GET /admin/../x%2F%3B/[?y", nil,
+			"",
 			map[string]string{"REQUEST_URI": "/x%2F%3B/%5B?y", "PATH_INFO": "/x/;/["}},
 		{"below a prefix", "/app", nil, "GET /app/x/y", nil, "",
 			map[string]string{"SCRIPT_NAME": "/app", "PATH_INFO": "/x/y", "REQUEST_URI": "/app/x/y"}},
@@ -52,7 +55,8 @@ func TestVariables(t *testing.T) {
 		{"a body in chunks, whose length is found out first", "/", nil, "PUT /x",
 			[]string{"Transfer-Encoding: chunked"}, "3\r\nabc\r\n4\r\ndefg\r\n0\r\n\r\n",
 			map[string]string{"CONTENT_LENGTH": "7", "HTTP_TRANSFER_ENCODING": "-", "body": "abcdefg"}},
-		{"and also without request_buffering", "/", func(s *upstreams.Gateway) { s.RequestBuffering = false },
+		{"and also without request_buffering", "/",
+			func(s *upstreams.Gateway) { s.RequestBuffering = false },
 			"PUT /x", []string{"Transfer-Encoding: chunked"}, "3\r\nabc\r\n4\r\ndefg\r\n0\r\n\r\n",
 			map[string]string{"CONTENT_LENGTH": "7", "body": "abcdefg"}},
 		{"httpoxy", "/", nil, "GET /x", []string{"Proxy: http://evil.example", "Proxy-X: a"}, "",
@@ -61,11 +65,14 @@ func TestVariables(t *testing.T) {
 			map[string]string{"HTTP_X_Y": "-", "HTTP_X_Z": "b"}},
 		{"underscores that are allowed", "/", func(s *upstreams.Gateway) { s.Underscores = true },
 			"GET /x", []string{"X_Y: a"}, "", map[string]string{"HTTP_X_Y": "a"}},
-		{"fields of the connection", "/", nil, "GET /x", []string{"Connection: X-A", "X-A: 1", "TE: trailers"}, "",
+		{"fields of the connection", "/", nil, "GET /x",
+			[]string{"Connection: X-A", "X-A: 1", "TE: trailers"}, "",
 			map[string]string{"HTTP_X_A": "-", "HTTP_TE": "-", "HTTP_CONNECTION": "-"}},
-		{"parameters", "/", params(map[string]string{"APP_ENV": "prod", "HTTP_X_A": "mine", "WHERE": "{host}{uri}",
-			"SERVER_NAME": "other"}), "GET /x?y", []string{"X-A: 1"}, "",
-			map[string]string{"APP_ENV": "prod", "HTTP_X_A": "mine", "WHERE": "test.example/x?y", "SERVER_NAME": "other"}},
+		{"parameters", "/",
+			params(map[string]string{"APP_ENV": "prod", "HTTP_X_A": "mine", "WHERE": "{host}{uri}",
+				"SERVER_NAME": "other"}), "GET /x?y", []string{"X-A: 1"}, "",
+			map[string]string{"APP_ENV": "prod", "HTTP_X_A": "mine", "WHERE": "test.example/x?y",
+				"SERVER_NAME": "other"}},
 		{"a large head", "/", nil, "GET /x", []string{"X-A: " + strings.Repeat("a", 9000)}, "",
 			map[string]string{"HTTP_X_A": strings.Repeat("a", 9000)}},
 	} {
@@ -104,7 +111,9 @@ func TestVariablesRefused(t *testing.T) {
 				t.Errorf("%d bytes", n)
 			}
 			r.reply("Status: 204\r\n\r\n")
-		})}, func(s *upstreams.Gateway) { s.Params = map[string]string{"LONG": strings.Repeat("x", 60000)} })
+		})}, func(s *upstreams.Gateway) {
+			s.Params = map[string]string{"LONG": strings.Repeat("x", 60000)}
+		})
 		for _, tt := range []struct {
 			line        string
 			size        int
@@ -130,8 +139,8 @@ func TestVariablesRefused(t *testing.T) {
 	})
 }
 
-// TestBufferSize: uWSGI closes the connection of a request with more variables than its buffer-size; so
-// none is sent, and the client gets 431.
+// TestBufferSize: uWSGI closes the connection of a request with more variables than its
+// buffer-size; so none is sent, and the client gets 431.
 func TestBufferSize(t *testing.T) {
 	t.Parallel()
 	var asked atomic.Int32
@@ -143,9 +152,10 @@ func TestBufferSize(t *testing.T) {
 		}
 		r.reply(fmt.Sprint("Status: 200\r\n\r\n", size))
 	})
-	h := must.Get(module.Build(t, uwsgi.Register, "uwsgi", handlers.Env{Prefix: "/"}, func(s *uwsgi.Settings) {
-		s.Address = []string{at}
-	}))(t)
+	h := must.Get(module.Build(t, uwsgi.Register, "uwsgi", handlers.Env{Prefix: "/"},
+		func(s *uwsgi.Settings) {
+			s.Address = []string{at}
+		}))(t)
 	s := &route{Server: module.Start(t, modes.Direct, "/", h)}
 	long := func(n int) got { return s.ask("GET /", []string{"X-A: " + strings.Repeat("a", n)}, "") }
 	size := must.Get(strconv.Atoi(long(1).body))(t)
@@ -158,8 +168,8 @@ func TestBufferSize(t *testing.T) {
 	}
 }
 
-// TestInternalPrefix: an application is not told of the prefix of an internal route, with which it would
-// make links that no client can follow.
+// TestInternalPrefix: an application is not told of the prefix of an internal route, with which it
+// would make links that no client can follow.
 func TestInternalPrefix(t *testing.T) {
 	each(t, func(t *testing.T, p protocol) {
 		at := application(t, p, "unix", func(r *request) {

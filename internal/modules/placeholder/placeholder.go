@@ -17,7 +17,8 @@ import (
 	"github.com/lwango/lwango/internal/wire/template"
 )
 
-// Names are the placeholders. OfRoute are those that depend on the route that the request has taken.
+// Names are the placeholders. OfRoute are those that depend on the route that the request has
+// taken.
 var (
 	Names = []string{"uri", "query", "host", "port", "scheme", "method", "address", "id", "user",
 		"cert_subject", "cert_issuer", "cert_serial", "cert_fingerprint"}
@@ -34,9 +35,9 @@ func Parse(text string, names []string) (template.Text, error) {
 	return t, err
 }
 
-// Append appends the text with the parts of the request in it. A path is as it goes on to an upstream
-// (conn.RequestLayer.SentPathView), and not decoded: so it says which one it is, and may stand in a
-// field. The thread of the request calls it.
+// Append appends the text with the parts of the request in it. A path is as it goes on to an
+// upstream (conn.RequestLayer.SentPathView), and not decoded: so it says which one it is, and may
+// stand in a field. The thread of the request calls it.
 func Append(out []byte, req *conn.Request, text template.Text) []byte {
 	for _, p := range text {
 		switch p.Name {

@@ -43,7 +43,8 @@ func TestPlaceholders(t *testing.T) {
 	plain := s.Dial
 	over := func(addr string, own ...tls.Certificate) func() *server.Client {
 		return func() *server.Client {
-			c := tls.Client(must.Dial(t, "tcp", addr), &tls.Config{InsecureSkipVerify: true, Certificates: own})
+			c := tls.Client(must.Dial(t, "tcp", addr),
+				&tls.Config{InsecureSkipVerify: true, Certificates: own})
 			t.Cleanup(func() { c.Close() })
 			_ = c.SetDeadline(time.Now().Add(wait.Patience))
 			return server.NewClient(t, c)
@@ -71,7 +72,8 @@ func TestPlaceholders(t *testing.T) {
 		{certificate, "a", nobody, "|||"},
 		{certificate, "a", plain, "|||"},
 	} {
-		got := tt.dial().Do("GET", "GET /a%20b/c%20d?x=1 HTTP/1.1\r\nHost: "+tt.host+"\r\nText: "+tt.text+"\r\n\r\n")
+		got := tt.dial().Do("GET",
+			"GET /a%20b/c%20d?x=1 HTTP/1.1\r\nHost: "+tt.host+"\r\nText: "+tt.text+"\r\n\r\n")
 		if got.Text != tt.want {
 			t.Errorf("%s: %q, want %q", tt.text, got.Text, tt.want)
 		}

@@ -96,7 +96,8 @@ func (c *Call) TakeBody() (status int) {
 		return 0
 	case !c.RequestBuffering && (c.Length > 0 || !c.Sized):
 		c.Body, c.Unspooled = c.Req.Body(), true
-		if _, err := c.Req.Body().Read(nil); err != nil && err != io.EOF { // its length says that it is too long
+		// its length says that it is too long
+		if _, err := c.Req.Body().Read(nil); err != nil && err != io.EOF {
 			return http.StatusBadRequest
 		}
 		return 0
@@ -173,7 +174,8 @@ func (c *Call) attempt() (err error) {
 		return err
 	}
 	c.counted = true
-	if c.Stream, c.old, err = c.Up.Connect(c.Req.Thread, want); c.Stream == nil { // or a stream of HTTP/2
+	// or a stream of HTTP/2
+	if c.Stream, c.old, err = c.Up.Connect(c.Req.Thread, want); c.Stream == nil {
 		c.uncount()
 	}
 	if err != nil {

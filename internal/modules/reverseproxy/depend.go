@@ -26,17 +26,17 @@ func Source(names []string) handlers.FieldSource {
 	return handlers.FromServer
 }
 
-// Depend tells a cache in front of the route what its answers depend on. sent are the placeholders of
-// what requests are sent with, on top of what the module sends always; key names the setting. sets is
-// Dependence.Sets. It is called once the route is open.
+// Depend tells a cache in front of the route what its answers depend on. sent are the placeholders
+// of what requests are sent with, on top of what the module sends always; key names the setting.
+// sets is Dependence.Sets. It is called once the route is open.
 //
 // All applications are told the client's address and the id of the request, so these fields are not
 // part of it: an application that answers by them has to say so, by Vary or private. But where the
 // configuration puts the address elsewhere, as an application may trust it there, it counts. An id
 // chooses nothing.
 //
-// Upstreams that take turns give the same answers. Those among which the client chooses, by a cookie
-// or a field, may not.
+// Upstreams that take turns give the same answers. Those among which the client chooses, by a
+// cookie or a field, may not.
 func (r *Route) Depend(key string, sent []string, sets func(name string) handlers.FieldSource) {
 	d := handlers.Dependence{Sets: sets}
 	var parts []func(dst []byte, req *conn.Request) []byte

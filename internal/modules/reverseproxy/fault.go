@@ -30,9 +30,9 @@ type refusal interface {
 	ClientStatus() int
 }
 
-// reset passes on the reset of an upstream's stream of HTTP/2 to a client of gRPC. Its library reads the
-// code, as that of a call which has taken too long or was canceled, where a page with 502 says that
-// the server is unavailable, so that the call is made again.
+// reset passes on the reset of an upstream's stream of HTTP/2 to a client of gRPC. Its library
+// reads the code, as that of a call which has taken too long or was canceled, where a page with 502
+// says that the server is unavailable, so that the call is made again.
 func (c *Call) reset(err error) bool {
 	by, ok := errors.AsType[interface {
 		error

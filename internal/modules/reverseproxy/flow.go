@@ -124,11 +124,12 @@ func (f *Flow) Write(p []byte) error {
 	return f.pushed(err)
 }
 
-// waitBy is how much is given to a client that takes nothing, so that there is something to wait by.
+// waitBy is how much is given to a client that takes nothing, so that there is something to wait
+// by.
 const waitBy = 4 << 10
 
-// hold is Write for a client that does not take all of p: what was gathered and a little more waits in conn,
-// and the rest in the spool. So one answer has no more than one buffer for each.
+// hold is Write for a client that does not take all of p: what was gathered and a little more waits
+// in conn, and the rest in the spool. So one answer has no more than one buffer for each.
 func (f *Flow) hold(p []byte) error {
 	err := f.resp.Flush() // which gives up the buffer, too
 	for {

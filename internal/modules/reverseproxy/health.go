@@ -21,8 +21,8 @@ const HealthRead = 64 << 10
 // checks reports whether there are checks.
 func checks(h *upstreams.Health) bool { return h.Path != "" || h.Type == "tcp" }
 
-// CheckDescriptors returns how many descriptors checks have at most, where the route's own addresses
-// are these: one for each address.
+// CheckDescriptors returns how many descriptors checks have at most, where the route's own
+// addresses are these: one for each address.
 func CheckDescriptors(s *upstreams.Settings, own []string) int {
 	if !checks(&s.Health) {
 		return 0
@@ -35,8 +35,10 @@ func (r *Route) check(s *upstream.Settings) error {
 	h := &r.Health
 	odd := func(r rune) bool { return r <= ' ' || r > '~' }
 	switch {
-	case h.Type == "tcp" && (h.Path != "" || h.Body != "" || h.Host != "" || h.Status != defaults.Health.Status):
-		return handlers.BadKey("health", `type = "tcp" asks for nothing: expected no path, status, body or host`)
+	case h.Type == "tcp" && (h.Path != "" || h.Body != "" || h.Host != "" ||
+		h.Status != defaults.Health.Status):
+		return handlers.BadKey("health",
+			`type = "tcp" asks for nothing: expected no path, status, body or host`)
 	case !checks(h) && *h != defaults.Health:
 		return handlers.BadKey("health", `expected a path, such as "/up"`)
 	case !checks(h):
@@ -89,8 +91,8 @@ func (r *Route) checkName() string {
 	return strings.Trim(name, "[]")
 }
 
-// Watch has the upstreams checked, if there are checks, and files of TLS read again, once the module is
-// built.
+// Watch has the upstreams checked, if there are checks, and files of TLS read again, once the
+// module is built.
 func (r *Route) Watch() {
 	groups := []*upstream.Group{r.Group}
 	if r.split != nil {

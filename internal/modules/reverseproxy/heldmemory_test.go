@@ -16,8 +16,8 @@ import (
 )
 
 // TestHeldByWindow: an answer that its client's window does not take holds 32 KiB at most, with the
-// stack of its thread, whatever its length and its pieces. The client gets all of it when it opens the
-// window. Other tests do not run meanwhile, as this one looks at the memory of the process.
+// stack of its thread, whatever its length and its pieces. The client gets all of it when it opens
+// the window. Other tests do not run meanwhile, as this one looks at the memory of the process.
 func TestHeldByWindow(t *testing.T) {
 	ci.Without(t, invariants.Enabled || race.Enabled, "it looks at the memory of the process")
 	for _, size := range []int{36_000, 600_000} {
@@ -32,18 +32,19 @@ func TestHeldByWindow(t *testing.T) {
 }
 
 func heldByWindow(t *testing.T, size int, piece []byte, window int) {
-	s := server.Start(t, modes.HTTP2, conn.Config{Handler: func(req *conn.Request, w *conn.Response) int {
-		var f reverseproxy.Flow
-		defer f.Drop()
-		f.Begin(req, w, 1<<20, slog.Default(), false)
-		for left := size; left > 0; left -= len(piece) {
-			if err := f.Write(piece[:min(len(piece), left)]); err != nil {
-				return 500
+	s := server.Start(t, modes.HTTP2,
+		conn.Config{Handler: func(req *conn.Request, w *conn.Response) int {
+			var f reverseproxy.Flow
+			defer f.Drop()
+			f.Begin(req, w, 1<<20, slog.Default(), false)
+			for left := size; left > 0; left -= len(piece) {
+				if err := f.Write(piece[:min(len(piece), left)]); err != nil {
+					return 500
+				}
 			}
-		}
-		_ = f.Drain(false)
-		return 200
-	}})
+			_ = f.Drain(false)
+			return 200
+		}})
 	if n := s.StalledBytes("/", window, size, nil); n > 32<<10 {
 		t.Errorf("%d bytes for a stream", n)
 	} else {

@@ -53,8 +53,9 @@ func (f *Flow) press(on bool) {
 // cut is called when the client takes no more because of err, and logs it if it was pressed.
 func (f *Flow) cut(err error) {
 	if f.pressed && errors.Is(err, os.ErrDeadlineExceeded) {
-		f.log.Warn("reverseproxy: a client is cut that reads too slowly while other requests wait for the"+
-			" upstream", "request_id", f.req.ID(), "client", f.req.RemoteAddr().Addr(),
+		f.log.Warn(
+			"reverseproxy: a client is cut that reads too slowly while other requests wait for the"+
+				" upstream", "request_id", f.req.ID(), "client", f.req.RemoteAddr().Addr(),
 			"least_rate", pressRate)
 	}
 }

@@ -55,7 +55,8 @@ func (c *Call) failed(err error) bool {
 
 // abandoned reports that the client has ended the call.
 func abandoned(err error) bool {
-	return errors.Is(err, loop.ErrClientGone) || errors.Is(err, loop.ErrCanceled) || errors.Is(err, ErrClient)
+	return errors.Is(err, loop.ErrClientGone) || errors.Is(err, loop.ErrCanceled) ||
+		errors.Is(err, ErrClient)
 }
 
 // outlived reports that an idle connection has ended without an answer: the upstream may have

@@ -11,8 +11,8 @@ import (
 	"github.com/lwango/lwango/loop"
 )
 
-// TestFailed: what speaks against an upstream, before the head of its answer. A client that takes no
-// more, or nothing in time, does not.
+// TestFailed: what speaks against an upstream, before the head of its answer. A client that takes
+// no more, or nothing in time, does not.
 func TestFailed(t *testing.T) {
 	for _, tt := range []struct {
 		err           error
@@ -26,7 +26,8 @@ func TestFailed(t *testing.T) {
 		{reverseproxy.BodyError(loop.ErrDeadlineExceeded), false, false},
 		{loop.ErrClientGone, false, false},
 	} {
-		if silent, heard := reverseproxy.Failed(false, tt.err), reverseproxy.Failed(true, tt.err); silent != tt.silent || heard != tt.heard {
+		if silent, heard := reverseproxy.Failed(false, tt.err), reverseproxy.Failed(true,
+			tt.err); silent != tt.silent || heard != tt.heard {
 			t.Errorf("%v: %v %v", tt.err, silent, heard)
 		}
 	}

@@ -25,8 +25,8 @@ type splitGroup struct {
 	*upstream.Group
 }
 
-// openSplit makes the groups of split, with the settings of the route's own. It sets r.split, which is
-// nil where there are none. Errors are *handlers.KeyError.
+// openSplit makes the groups of split, with the settings of the route's own. It sets r.split, which
+// is nil where there are none. Errors are *handlers.KeyError.
 func (r *Route) openSplit(p *upstream.Pool, more upstream.Settings) (err error) {
 	set := r.Settings.Split
 	if len(set) == 0 {
@@ -47,10 +47,13 @@ func (r *Route) openSplit(p *upstream.Pool, more upstream.Settings) (err error) 
 		switch {
 		case !http1.ValidToken(e.Name):
 			return handlers.BadKey("split", "name: expected a word, such as \"beta\", not %q", e.Name)
-		case slices.ContainsFunc(set[:i], func(other upstreams.Split) bool { return other.Name == e.Name }):
+		case slices.ContainsFunc(set[:i], func(other upstreams.Split) bool {
+			return other.Name == e.Name
+		}):
 			return handlers.BadKey("split", "%s: named twice", e.Name)
 		case !(e.Share >= 0 && e.Share <= 100):
-			return handlers.BadKey("split", "%s: share: expected percent between 0 and 100, not %v", e.Name, e.Share)
+			return handlers.BadKey("split", "%s: share: expected percent between 0 and 100, not %v", e.Name,
+				e.Share)
 		case sum > 100+1e-9:
 			return handlers.BadKey("split", "the shares are %v percent together; expected 100 at most", sum)
 		case e.Share == 0 && len(e.Cookie)+len(e.Header) == 0:
@@ -68,7 +71,8 @@ func (r *Route) openSplit(p *upstream.Pool, more upstream.Settings) (err error) 
 		}
 		for name := range e.Header {
 			if !http1.ValidToken(name) {
-				return handlers.BadKey("split", "%s: header: expected the name of a field, not %q", e.Name, name)
+				return handlers.BadKey("split", "%s: header: expected the name of a field, not %q", e.Name,
+					name)
 			}
 		}
 		for _, a := range e.Address {

@@ -6,7 +6,8 @@ import (
 	"github.com/lwango/lwango/conn"
 )
 
-// spoolMemory is how much of an answer is held in memory, at most. If there is more, it goes to a file.
+// spoolMemory is how much of an answer is held in memory, at most. If there is more, it goes to a
+// file.
 const spoolMemory = 16 << 10
 
 // mostSpooled is how much memory all spools of the process have. Beyond it they begin with a file.
@@ -15,9 +16,10 @@ const mostSpooled = 64 << 20
 // spooled is how much they have.
 var spooled atomic.Int64
 
-// spool holds what the client has no room for yet: a little in memory, more in a file without a name.
-// So an answer that stands still has no memory for it. The file is a ring, so its size is bounded,
-// whatever passes through it. The zero value is empty; size, memory and temp have to be set before the first write.
+// spool holds what the client has no room for yet: a little in memory, more in a file without a
+// name. So an answer that stands still has no memory for it. The file is a ring, so its size is
+// bounded, whatever passes through it. The zero value is empty; size, memory and temp have to be
+// set before the first write.
 type spool struct {
 	size   int64 // of the ring
 	memory int   // how much of mem is used
@@ -47,8 +49,8 @@ func (s *spool) write(p []byte) error {
 	return s.err
 }
 
-// keep adds p to the memory or the file, and returns the part that it could not add. What does not fit
-// into the memory has all in the file.
+// keep adds p to the memory or the file, and returns the part that it could not add. What does not
+// fit into the memory has all in the file.
 func (s *spool) keep(p []byte) ([]byte, error) {
 	if s.file == nil && len(s.mem)-s.off+len(p) <= s.memory && s.takeMemory() {
 		if s.off > 0 {

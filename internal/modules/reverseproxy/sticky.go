@@ -22,9 +22,9 @@ import (
 // ownSecret is the process's, for routes that have none. So a reload does not change it.
 var ownSecret = sync.OnceValue(func() []byte { return []byte(rand.Text()) })
 
-// stickiness is the cookie of a route. A cookie is the number of an address, the time until which it
-// is good, and a part of the HMAC of both: so a client can neither choose an address nor make one
-// stay its own for longer.
+// stickiness is the cookie of a route. A cookie is the number of an address, the time until which
+// it is good, and a part of the HMAC of both: so a client can neither choose an address nor make
+// one stay its own for longer.
 type stickiness struct {
 	upstreams.Sticky
 	macs sync.Pool // of hash.Hash
@@ -55,11 +55,15 @@ func (r *Route) sticky(s *upstream.Settings) error {
 	case !strings.HasPrefix(set.Path, "/"):
 		return handlers.BadKey("sticky", "path: expected one that begins with a slash, not %q", set.Path)
 	case set.SameSite == "none" && set.Secure == "off":
-		return handlers.BadKey("sticky", `browsers take no cookie with samesite = "none" and secure = "off"`)
-	case set.Secure == "off" && (ascii.HasPrefixFold(set.Name, host) || ascii.HasPrefixFold(set.Name, "__Secure-")):
-		return handlers.BadKey("sticky", `browsers take no cookie of the name %s with secure = "off"`, set.Name)
+		return handlers.BadKey("sticky",
+			`browsers take no cookie with samesite = "none" and secure = "off"`)
+	case set.Secure == "off" &&
+		(ascii.HasPrefixFold(set.Name, host) || ascii.HasPrefixFold(set.Name, "__Secure-")):
+		return handlers.BadKey("sticky", `browsers take no cookie of the name %s with secure = "off"`,
+			set.Name)
 	case ascii.HasPrefixFold(set.Name, host) && (set.Path != "/" || set.Domain != ""):
-		return handlers.BadKey("sticky", "browsers take no cookie of the name %s with a domain or another path than /", set.Name)
+		return handlers.BadKey("sticky",
+			"browsers take no cookie of the name %s with a domain or another path than /", set.Name)
 	case len(secret) == 0:
 		secret = ownSecret()
 	case len(secret) < 16:
@@ -81,8 +85,8 @@ func (s *stickiness) sign(b []byte) []byte {
 	return append(b, mac.Sum(nil)[:cookieBytes-signedSize]...)
 }
 
-// of returns the number in a request's cookie; 0: there is none that is good. old says that the client
-// should get a new one soon.
+// of returns the number in a request's cookie; 0: there is none that is good. old says that the
+// client should get a new one soon.
 func (s *stickiness) of(req *conn.Request) (number uint64, old bool) {
 	value := cookie(req, s.Name)
 	if base64.RawURLEncoding.DecodedLen(len(value)) != cookieBytes {

@@ -1,11 +1,11 @@
 // Package accesslog writes a line for each request to files, syslog or journald.
 //
-// A Config is a table [access_log]; it is the conn.AccessLog of the requests that it is for, and any
-// loop calls that. Config.Check completes it while a configuration is read. Logs are all logs that a
-// server has open, and belong to the server's goroutine. A configuration comes into force in two
-// steps, as a reload is all or nothing: Logs.Open opens what can fail to open, and Logs.Use lets the
-// tables write there. Logs.Retire ends the logs that no table has any more, Logs.Reopen is for a
-// rotation that sends a signal, and Logs.Close writes the last lines.
+// A Config is a table [access_log]; it is the conn.AccessLog of the requests that it is for, and
+// any loop calls that. Config.Check completes it while a configuration is read. Logs are all logs
+// that a server has open, and belong to the server's goroutine. A configuration comes into force in
+// two steps, as a reload is all or nothing: Logs.Open opens what can fail to open, and Logs.Use
+// lets the tables write there. Logs.Retire ends the logs that no table has any more, Logs.Reopen is
+// for a rotation that sends a signal, and Logs.Close writes the last lines.
 //
 //	accesslog.go  Config: the keys and their checks
 //	logs.go       Logs: the logs that are open
@@ -111,7 +111,8 @@ func (c *Config) Writable() error {
 	return nil
 }
 
-// parsePath checks the key path. The path of a file, or of a socket, begins in dir if it is relative.
+// parsePath checks the key path. The path of a file, or of a socket, begins in dir if it is
+// relative.
 func parsePath(dir, path string) (string, error) {
 	kind, rest, socket := strings.Cut(path, ":")
 	switch {

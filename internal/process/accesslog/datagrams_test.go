@@ -50,7 +50,8 @@ func TestDatagrams(t *testing.T) {
 		{"syslog:unix:" + dir + "/log", daemon(t, "unixgram", dir+"/log"),
 			`^<190>[A-Z][a-z]{2} [ 1-3][0-9] [0-9:]{8} lwango\[` + pid + `\]: ` + combinedEntry + `$`},
 		{"syslog:" + udp.LocalAddr().String(), udp,
-			`^<190>1 \d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z [!-~]+ lwango ` + pid + ` access - ` + combinedEntry + `$`},
+			`^<190>1 \d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z [!-~]+ lwango ` + pid + ` access - ` +
+				combinedEntry + `$`},
 		{"journald:unix:" + dir + "/journal", daemon(t, "unixgram", dir+"/journal"),
 			"^PRIORITY=6\nSYSLOG_IDENTIFIER=lwango\nMESSAGE=" + combinedEntry + "\n$"},
 	} {
@@ -91,7 +92,8 @@ func TestDaemonLeaves(t *testing.T) {
 		say(1)
 		receive(t, c)
 		want := fmt.Sprintf("written again\" path=syslog:unix:%s lost=%d\n", path, lost)
-		if !strings.HasSuffix(text.String(), want) || strings.Count(text.String(), "cannot be written") != i+1 {
+		if !strings.HasSuffix(text.String(), want) ||
+			strings.Count(text.String(), "cannot be written") != i+1 {
 			t.Fatalf("round %d, %d are lost:\n%s", i, lost, text.String())
 		}
 		// One that is restarted meanwhile costs nothing.
@@ -168,7 +170,8 @@ func TestLongDatagram(t *testing.T) {
 	a.Close()
 	receive(t, c)
 	receive(t, c)
-	if !strings.Contains(text.String(), "message too long") || !strings.Contains(text.String(), "lost=1\n") {
+	if !strings.Contains(text.String(), "message too long") ||
+		!strings.Contains(text.String(), "lost=1\n") {
 		t.Error(text.String())
 	}
 }
@@ -186,7 +189,8 @@ func TestUDPRefused(t *testing.T) {
 	}
 	a.Close()
 	if n := strings.Count(text.String(), "cannot be written"); n != 1 ||
-		strings.Contains(text.String(), "written again") || !strings.Contains(text.String(), "lines lost") {
+		strings.Contains(text.String(), "written again") ||
+		!strings.Contains(text.String(), "lines lost") {
 		t.Errorf("said %d times:\n%s", n, text.String())
 	}
 }

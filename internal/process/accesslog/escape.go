@@ -5,10 +5,10 @@ import (
 	"unicode/utf8"
 )
 
-// All text of a line goes through one of three functions: appendEscaped, for the formats of one line,
-// appendString, for those in JSON, and appendRemote. That holds for text which seems to need no escapes,
-// too: who can write what into a field changes, and a line that a client has forged is one that nobody
-// looks for.
+// All text of a line goes through one of three functions: appendEscaped, for the formats of one
+// line, appendString, for those in JSON, and appendRemote. That holds for text which seems to need
+// no escapes, too: who can write what into a field changes, and a line that a client has forged is
+// one that nobody looks for.
 
 // appendEscaped appends text with \xHH for all bytes but those of plain, at most limit bytes: a
 // longer text ends in cutMark.
@@ -38,8 +38,8 @@ func appendOrDash[T string | []byte](b []byte, text T, limit int) []byte {
 	return appendEscaped(b, text, &plainText, limit)
 }
 
-// appendRemote appends the address of a client, as it is in all formats. A zone that is no name of an
-// interface is left out: an address in a header field may have any.
+// appendRemote appends the address of a client, as it is in all formats. A zone that is no name of
+// an interface is left out: an address in a header field may have any.
 func appendRemote(b []byte, remote netip.AddrPort) []byte {
 	if !remote.IsValid() {
 		return append(b, "unix:"...) // as nginx calls clients of a UNIX socket
@@ -70,8 +70,9 @@ func appendMember[T string | []byte](b []byte, name string, text T, limit int) [
 	return appendString(b, name, text, limit)
 }
 
-// appendString appends a member of a JSON object whose value is a text. Bytes that are not UTF-8 become U+FFFD: JSON has no other way (RFC 8259 section 8.1). A value of more than limit
-// bytes, as escaped, ends in cutMark.
+// appendString appends a member of a JSON object whose value is a text. Bytes that are not UTF-8
+// become U+FFFD: JSON has no other way (RFC 8259 section 8.1). A value of more than limit bytes, as
+// escaped, ends in cutMark.
 func appendString[T string | []byte](b []byte, name string, text T, limit int) []byte {
 	b = append(b, ',', '"')
 	b = append(b, name...)

@@ -14,9 +14,11 @@ import (
 )
 
 // hostile is text of a client that would end a string, a line and a field, and fill a disk.
-var hostile = "a\" \\\n\r\t\x00\x1b[2J\u2028\u0085\xff}, \"status\":200" + strings.Repeat("\n\"x", 16<<10)
+var hostile = "a\" \\\n\r\t\x00\x1b[2J\u2028\u0085\xff}, \"status\":200" +
+	strings.Repeat("\n\"x", 16<<10)
 
-// fill puts hostile text into all texts of a struct, so that a field which comes later is tried as well.
+// fill puts hostile text into all texts of a struct, so that a field which comes later is tried as
+// well.
 func fill(e any) {
 	v := reflect.ValueOf(e).Elem()
 	for i := range v.NumField() {
@@ -40,7 +42,9 @@ func fill(e any) {
 func judge(t *testing.T, format string, line []byte) {
 	t.Helper()
 	text, ended := bytes.CutSuffix(line, []byte("\n"))
-	if bad := bytes.IndexFunc(text, func(r rune) bool { return r < ' ' || 0x7f <= r && r < 0xa0 }); !ended || bad >= 0 {
+	if bad := bytes.IndexFunc(text, func(r rune) bool {
+		return r < ' ' || 0x7f <= r && r < 0xa0
+	}); !ended || bad >= 0 {
 		t.Errorf("%s: %.300q has a control character, or no end", format, line)
 	}
 	if len(line) > 3<<10 {
@@ -58,7 +62,8 @@ func judge(t *testing.T, format string, line []byte) {
 	}
 }
 
-// TestForgedText: no text of a client, whatever it is, makes a line, a field or a megabyte of its own.
+// TestForgedText: no text of a client, whatever it is, makes a line, a field or a megabyte of its
+// own.
 func TestForgedText(t *testing.T) {
 	requests, connections := accesslog.Placeholders()
 	formats := func(names []string, more ...string) []string {

@@ -37,7 +37,9 @@ func Placeholders() (requests, connections []string) {
 func LineOfConnection(format string) (func(*Connection) []byte, error) {
 	line, err := parseConnectionFormat(format)
 	return func(e *Connection) []byte {
-		return lineFormat(func(b []byte, _ *entry, at *clock) []byte { return line(b, e, at) }).append(nil, nil, new(clock))
+		return lineFormat(func(b []byte, _ *entry, at *clock) []byte {
+			return line(b, e, at)
+		}).append(nil, nil, new(clock))
 	}, err
 }
 

@@ -54,7 +54,8 @@ func TestStuckDelaysNobody(t *testing.T) {
 	c := must.Dial(t, "tcp", srv.Addr)
 	answers := bufio.NewReader(c)
 	long := strings.Repeat("x", 1<<10) // more would be cut
-	request := "GET /" + long + " HTTP/1.1\r\nHost: a\r\nReferer: " + long + "\r\nUser-Agent: " + long + "\r\n\r\n"
+	request := "GET /" + long + " HTTP/1.1\r\nHost: a\r\nReferer: " + long + "\r\nUser-Agent: " +
+		long + "\r\n\r\n"
 	for range 3 * accesslog.BufferSize / len(request) {
 		began := time.Now()
 		must.Get(io.WriteString(c, request))(t)
@@ -75,7 +76,8 @@ func TestStuckDelaysNobody(t *testing.T) {
 // Clients that send requests faster than their lines are written do not have those of others
 // dropped: they wait. The file is a FIFO that is read slowly.
 func TestFlood(t *testing.T) {
-	defer accesslog.SetStuck(wait.Patience, wait.Patience)() // the reader of a busy machine is slow, not gone
+	// the reader of a busy machine is slow, not gone
+	defer accesslog.SetStuck(wait.Patience, wait.Patience)()
 	threads := runtime.GOMAXPROCS(0)
 	defer runtime.GOMAXPROCS(threads)
 	path, reader := fifo(t)
@@ -85,7 +87,8 @@ func TestFlood(t *testing.T) {
 	var floods sync.WaitGroup
 	over := make(chan struct{})
 	long := strings.Repeat("x", 5<<10)
-	batch := []byte(strings.Repeat("GET /"+long+" HTTP/1.1\r\nHost: a\r\nReferer: "+long+"\r\nUser-Agent: "+long[:4<<10]+"\r\n\r\n", 50))
+	batch := []byte(strings.Repeat("GET /"+long+" HTTP/1.1\r\nHost: a\r\nReferer: "+long+
+		"\r\nUser-Agent: "+long[:4<<10]+"\r\n\r\n", 50))
 	var flooded atomic.Int64
 	for range 4 {
 		c := must.Get(net.Dial("tcp", srv.Addr))(t)

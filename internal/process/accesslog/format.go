@@ -17,9 +17,13 @@ import (
 
 // logFields are the placeholders of formats.
 var logFields = map[string]lineFormat{
-	"remote":       func(b []byte, e *entry, _ *clock) []byte { return appendRemote(b, e.Remote) },
-	"user":         func(b []byte, e *entry, c *clock) []byte { return appendUser(b, e.User, c.limit) },
-	"time":         func(b []byte, e *entry, c *clock) []byte { return append(b, c.common(e.Time)...) },
+	"remote": func(b []byte, e *entry, _ *clock) []byte { return appendRemote(b, e.Remote) },
+	"user": func(b []byte, e *entry, c *clock) []byte {
+		return appendUser(b, e.User, c.limit)
+	},
+	"time": func(b []byte, e *entry, c *clock) []byte {
+		return append(b, c.common(e.Time)...)
+	},
 	"time_iso8601": func(b []byte, e *entry, c *clock) []byte { return c.appendISO(b, e.Time) },
 	"request":      func(b []byte, e *entry, c *clock) []byte { return appendRequest(b, e, c.limit) },
 	"scheme":       textField(scheme),

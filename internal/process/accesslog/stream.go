@@ -41,8 +41,8 @@ func (c *Config) LogConnection(l *loop.Loop, e *Connection) {
 	})
 }
 
-// CheckStream is Check for the log of a [[stream]], whose lines have other fields. all gives only the
-// path.
+// CheckStream is Check for the log of a [[stream]], whose lines have other fields. all gives only
+// the path.
 func (c *Config) CheckStream(dir string, all *Config) {
 	c.checkPath(dir, all)
 	var err error
@@ -67,17 +67,31 @@ var connectionFields = map[string]connectionFormat{
 	"port": func(b []byte, e *Connection, _ *clock) []byte {
 		return strconv.AppendUint(b, uint64(e.Remote.Port()), 10)
 	},
-	"time":         func(b []byte, e *Connection, c *clock) []byte { return append(b, c.common(e.Time)...) },
+	"time": func(b []byte, e *Connection, c *clock) []byte {
+		return append(b, c.common(e.Time)...)
+	},
 	"time_iso8601": func(b []byte, e *Connection, c *clock) []byte { return c.appendISO(b, e.Time) },
-	"sni":          func(b []byte, e *Connection, c *clock) []byte { return appendOrDash(b, e.Name, c.limit) },
-	"upstream":     func(b []byte, e *Connection, c *clock) []byte { return appendOrDash(b, e.Upstream, c.limit) },
-	"bytes_in":     func(b []byte, e *Connection, _ *clock) []byte { return strconv.AppendInt(b, e.Received, 10) },
-	"bytes":        func(b []byte, e *Connection, _ *clock) []byte { return strconv.AppendInt(b, e.Sent, 10) },
-	"duration":     func(b []byte, e *Connection, _ *clock) []byte { return appendSeconds(b, e.Duration) },
-	"connect":      func(b []byte, e *Connection, _ *clock) []byte { return appendSeconds(b, e.Connect) },
-	"result":       func(b []byte, e *Connection, c *clock) []byte { return appendOrDash(b, e.Result, c.limit) },
-	"key":          func(b []byte, e *Connection, c *clock) []byte { return appendOrDash(b, e.Key, c.limit) },
-	"limit":        func(b []byte, e *Connection, c *clock) []byte { return appendOrDash(b, e.limit(), c.limit) },
+	"sni": func(b []byte, e *Connection, c *clock) []byte {
+		return appendOrDash(b, e.Name, c.limit)
+	},
+	"upstream": func(b []byte, e *Connection, c *clock) []byte {
+		return appendOrDash(b, e.Upstream, c.limit)
+	},
+	"bytes_in": func(b []byte, e *Connection, _ *clock) []byte {
+		return strconv.AppendInt(b, e.Received, 10)
+	},
+	"bytes": func(b []byte, e *Connection, _ *clock) []byte {
+		return strconv.AppendInt(b, e.Sent, 10)
+	},
+	"duration": func(b []byte, e *Connection, _ *clock) []byte { return appendSeconds(b, e.Duration) },
+	"connect":  func(b []byte, e *Connection, _ *clock) []byte { return appendSeconds(b, e.Connect) },
+	"result": func(b []byte, e *Connection, c *clock) []byte {
+		return appendOrDash(b, e.Result, c.limit)
+	},
+	"key": func(b []byte, e *Connection, c *clock) []byte { return appendOrDash(b, e.Key, c.limit) },
+	"limit": func(b []byte, e *Connection, c *clock) []byte {
+		return appendOrDash(b, e.limit(), c.limit)
+	},
 	"tls_version": func(b []byte, e *Connection, c *clock) []byte {
 		return appendOrDash(b, versionName(e.TLSVersion), c.limit)
 	},

@@ -12,8 +12,8 @@ import (
 )
 
 // writer is what the lines for one path go through, of all tables [access_log] that name it. A loop
-// only forms lines, in a buffer of its own; one ordinary goroutine writes them, because a write to a
-// file can wait for a disk and a loop must not.
+// only forms lines, in a buffer of its own; one ordinary goroutine writes them, because a write to
+// a file can wait for a disk and a loop must not.
 //
 // A client can send requests faster than a disk takes their lines. So a connection has a share of
 // the buffer: an eighth of what is free, so that many of them cannot fill it either. A connection
@@ -108,8 +108,8 @@ type nextSink struct {
 	taken chan struct{} // closed when the old one has all its lines and is closed
 }
 
-// reopen writes what was logged before to the old file, as a log rotation needs it, and goes on with
-// another sink. It does not wait; taken is closed when the old file has all.
+// reopen writes what was logged before to the old file, as a log rotation needs it, and goes on
+// with another sink. It does not wait; taken is closed when the old file has all.
 func (w *writer) reopen(to sink) (taken <-chan struct{}) {
 	next := nextSink{to, make(chan struct{})}
 	select {

@@ -57,9 +57,9 @@ type Rule struct {
 // a site. folder is where a rule looks for files if it does not say; it may be empty. What is wrong
 // is reported at its key.
 //
-// The layers, outermost first: compression, error pages, rules, limit, auth, mirror, the program's own. So
-// all that the others answer may be compressed, and what refuses a request further in gets its
-// error page. A rule that denies or redirects costs nothing else, and one that leads to another
+// The layers, outermost first: compression, error pages, rules, limit, auth, mirror, the program's
+// own. So all that the others answer may be compressed, and what refuses a request further in gets
+// its error page. A rule that denies or redirects costs nothing else, and one that leads to another
 // route leaves nothing of this one behind. A rule has its own limit and auth, in the same order, in
 // front of what it does.
 func (a *Around) middleware(env handlers.Env, folder string,

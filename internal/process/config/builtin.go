@@ -43,8 +43,10 @@ func (c *Config) rootSite(s Source) (handlers.Site, error) {
 	set.Path = dir
 	c.Held += set.Descriptors()
 	c.KeptFiles += set.KeptFiles()
-	env := handlers.Env{Dir: dir, Prefix: "/", Logger: s.Logger.With("site", siteName(nil), "route", "/"),
-		Server: around.Context{Server: told{c, nil, nil, new(handlers.Dependence)}, Compression: c.compression.policy}}
+	env := handlers.Env{Dir: dir, Prefix: "/",
+		Logger: s.Logger.With("site", siteName(nil), "route", "/"),
+		Server: around.Context{Server: told{c, nil, nil, new(handlers.Dependence)},
+			Compression: c.compression.policy}}
 	h, err := servefiles.New(set, env)
 	if err != nil {
 		return handlers.Site{}, err

@@ -17,7 +17,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Cache is the value of `cache` in a site or a route: a table, true or false. A table stands for true.
+// Cache is the value of `cache` in a site or a route: a table, true or false. A table stands for
+// true.
 type Cache struct {
 	Table settings.Table `toml:",table"`
 	On    *bool          `toml:",switch"`
@@ -65,9 +66,9 @@ func (c *Config) CloseCache() {
 	}
 }
 
-// CheckCacheFolder is for -t, which makes no folders: it returns an error if a start could not make that
-// of [cache], or not use it. A process that gets confined makes it before that, and looks into it
-// afterwards.
+// CheckCacheFolder is for -t, which makes no folders: it returns an error if a start could not make
+// that of [cache], or not use it. A process that gets confined makes it before that, and looks into
+// it afterwards.
 func (c *Config) CheckCacheFolder(confined bool) error {
 	folder := c.cacheFolder()
 	if folder == "" {
@@ -94,8 +95,9 @@ func (c *Config) CheckCacheFolder(confined bool) error {
 	return nil
 }
 
-// makeCacheFolder makes the folder, if it is missing, for a user and a group; -1: the process's own.
-// One that cannot be used stops the start, and a reload. made is the folder, if it was missing.
+// makeCacheFolder makes the folder, if it is missing, for a user and a group; -1: the process's
+// own. One that cannot be used stops the start, and a reload. made is the folder, if it was
+// missing.
 func (c *Config) makeCacheFolder(user, group int) (made []string, _ error) {
 	folder := c.cacheFolder()
 	if folder == "" {
@@ -119,15 +121,16 @@ func (c *Config) makeCacheFolder(user, group int) (made []string, _ error) {
 	return made, nil
 }
 
-// uncached are the modules whose answers a site's `cache` is not about: they are quick by themselves.
-// A route's own is.
+// uncached are the modules whose answers a site's `cache` is not about: they are quick by
+// themselves. A route's own is.
 var uncached = []string{"serve_files", "redirect", "response", "status"}
 
 // spooling are the modules that hold what a slow client has no room for.
 var spooling = []string{"proxy", "fastcgi", "uwsgi", "scgi"}
 
 // cached puts the cache around the handler of a route, if the route or its site has one.
-func (c *Config) cached(s Source, site *Site, r *Route, h conn.Handler, env handlers.Env) conn.Handler {
+func (c *Config) cached(s Source, site *Site, r *Route, h conn.Handler,
+	env handlers.Env) conn.Handler {
 	in := r.Around.Cache
 	if in == nil && !slices.Contains(uncached, r.Module) {
 		in = site.Around.Cache

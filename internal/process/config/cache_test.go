@@ -12,8 +12,8 @@ import (
 	"github.com/lwango/lwango/internal/test/must"
 )
 
-// TestCheckCacheFolder: -t finds what would stop a start because of the cache's folder. What only reads a
-// configuration does not look at it.
+// TestCheckCacheFolder: -t finds what would stop a start because of the cache's folder. What only
+// reads a configuration does not look at it.
 func TestCheckCacheFolder(t *testing.T) {
 	dir := t.TempDir()
 	for path := dir; path != os.TempDir() && path != "/"; path = filepath.Dir(path) {
@@ -32,14 +32,17 @@ func TestCheckCacheFolder(t *testing.T) {
 		{"", "file/c", "lstat DIR/file/c: not a directory", "lstat DIR/file/c: not a directory"},
 		{"", "shut/c", "mkdir DIR/shut/c: permission denied", ""},
 		{"", "shut", "open DIR/shut: permission denied", "open DIR/shut: permission denied"},
-		{"", "astray", "open DIR/astray: no such file or directory", "open DIR/astray: no such file or directory"},
+		{"", "astray", "open DIR/astray: no such file or directory",
+			"open DIR/astray: no such file or directory"},
 		{"", "open/c", "", ""},
 		{"", "open", "", ""},
 		{confine, "shut", "", "open DIR/shut: permission denied"}, // another user looks into it
 		{confine, "shut/c", "mkdir DIR/shut/c: permission denied", ""},
 	} {
-		c := must.Get(source().Parse(filepath.Join(dir, "t.conf"), "[cache]\ndisk = '"+test.disk+"'\n"+test.more+
-			"[[site]]\n[[site.route]]\nprefix = '/'\nmodule = 'proxy'\naddress = '127.0.0.1:1'\ncache = true\n"))(t)
+		c := must.Get(source().Parse(filepath.Join(dir, "t.conf"),
+			"[cache]\ndisk = '"+test.disk+"'\n"+test.more+
+				"[[site]]\n[[site.route]]\nprefix = '/'\nmodule = 'proxy'\naddress = '127.0.0.1:1'\ncache = "+
+				"true\n"))(t)
 		for confined, want := range map[bool]string{false: test.want, true: test.confined} {
 			if want == "" {
 				want = "<nil>"

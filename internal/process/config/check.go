@@ -163,9 +163,10 @@ func (c *Config) checkSpool() {
 	}
 }
 
-// OpenCache opens the store of answers if routes of c keep some, or changes its options, or closes it.
-// It is called before a handler of c can be: what a request invalidates while the store is not open, a
-// folder would keep. before is the configuration that is in force; nil: none is. It waits for the disk.
+// OpenCache opens the store of answers if routes of c keep some, or changes its options, or closes
+// it. It is called before a handler of c can be: what a request invalidates while the store is not
+// open, a folder would keep. before is the configuration that is in force; nil: none is. It waits
+// for the disk.
 func (c *Config) OpenCache(before *Config) {
 	if !c.caches && before != nil {
 		before.CloseCache()

@@ -1,11 +1,11 @@
-// Package config reads a configuration: the file with what it includes, the command line, and what a
-// program says in code. It checks all of it and builds its handlers, and opens nothing.
+// Package config reads a configuration: the file with what it includes, the command line, and what
+// a program says in code. It checks all of it and builds its handlers, and opens nothing.
 //
-// A Source says where a configuration comes from. Load returns a Config, whose fields with `toml` tags
-// are the keys of lwango.conf; the others follow from them. One goroutine calls Load and Config's
-// methods. A server that puts a Config into force sets Loops and Ports, lets Observe know of itself,
-// and calls Begin; then handlers may use them. The handlers and the Router do not change: any loop
-// calls them.
+// A Source says where a configuration comes from. Load returns a Config, whose fields with `toml`
+// tags are the keys of lwango.conf; the others follow from them. One goroutine calls Load and
+// Config's methods. A server that puts a Config into force sets Loops and Ports, lets Observe know
+// of itself, and calls Begin; then handlers may use them. The handlers and the Router do not
+// change: any loop calls them.
 //
 //	config.go       Config: the keys
 //	source.go       Source: reading a configuration
@@ -128,8 +128,8 @@ type Config struct {
 	logger *slog.Logger
 
 	// Held is how many descriptors the handlers of the routes hold between requests. KeptFiles is how
-	// many files they keep open besides, if the process has that many to spare, and KeptByLoop how many
-	// each loop keeps.
+	// many files they keep open besides, if the process has that many to spare, and KeptByLoop how
+	// many each loop keeps.
 	Held, KeptFiles, KeptByLoop int
 
 	// HandlerFiles are the paths of files and folders that the settings of handlers have.
@@ -140,8 +140,8 @@ type Config struct {
 	Background []func(context.Context)
 	End        func()
 
-	// Counted says that a handler wants requests to be counted by route, and Upstreams are those of all
-	// handlers.
+	// Counted says that a handler wants requests to be counted by route, and Upstreams are those of
+	// all handlers.
 	observer  atomic.Pointer[func() (*metrics.Snapshot, error)]
 	Counted   bool
 	Upstreams []Upstreams
@@ -161,8 +161,8 @@ type Listener struct {
 	Name             string `toml:"name"`
 	sockets.Endpoint `toml:",inline"`
 	TLS              certs.TLS `toml:",inline"`
-	// HTTP2 is whether clients may speak HTTP/2 as well: over TLS by ALPN, as they may by default, else
-	// with prior knowledge.
+	// HTTP2 is whether clients may speak HTTP/2 as well: over TLS by ALPN, as they may by default,
+	// else with prior knowledge.
 	HTTP2 bool `toml:"http2"`
 
 	// TrustedProxies are peers whose forwarding headers are trusted: networks, addresses, and

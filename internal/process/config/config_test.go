@@ -49,14 +49,18 @@ func TestConfigErrors(t *testing.T) {
 	tests := []struct{ name, text, want string }{
 		{"the design's example", "\nkeep_alive_timout = \"15s\"",
 			`t.conf:2: keep_alive_timout: unknown key (did you mean keep_alive_timeout?)`},
-		{"zero timeouts", "keep_alive_timeout = \"0s\"\nheader_timeout = \"0s\"\nbody_timeout = \"0s\"\nwrite_timeout = \"0s\"",
+		{"zero timeouts",
+			"keep_alive_timeout = \"0s\"\nheader_timeout = \"0s\"\nbody_timeout = \"0s\"\nwrite_timeout = " +
+				"\"0s\"",
 			`t.conf:1: keep_alive_timeout: must be between 1ms and 24h, found 0s
 t.conf:2: header_timeout: must be between 1ms and 24h, found 0s
 t.conf:3: body_timeout: must be between 1ms and 24h, found 0s
 t.conf:4: write_timeout: must be between 1ms and 24h, found 0s`},
 		{"seconds as a number", "grace = 5",
 			`t.conf:1: grace: expected a duration such as "15s", found the integer 5 (for seconds write "5s")`},
-		{"ranges", "min_rate = -2\nmax_connections = -2\nmax_header_size = 100\nmax_body_size = -2\nwatchdog = \"-1s\"\nthreads = 5000",
+		{"ranges",
+			"min_rate = -2\nmax_connections = -2\nmax_header_size = 100\nmax_body_size = -2\nwatchdog = " +
+				"\"-1s\"\nthreads = 5000",
 			`t.conf:1: min_rate: must be between -1 and 1000000000, found -2
 t.conf:2: max_connections: must be between -1 and 100000000, found -2
 t.conf:3: max_header_size: must be between 1KiB and 16MiB, found 100B
@@ -73,10 +77,13 @@ t.conf:2: max_connections_per_address: must be between -1 and 100000000, found -
 			`t.conf:1: watchdog: must be at least 1ms, or -1, which is none`},
 		{"no grace", "grace = \"0s\"", `t.conf:1: grace: must be at least 1ms, or -1, which is none`},
 		{"less than none", "drain = \"-1m\"", `t.conf:1: drain: must be between -1 and 24h, found -1m`},
-		{"none is not for all", "header_timeout = -1", `t.conf:1: header_timeout: expected a duration such as "15s", found the integer -1`},
-		{"handoff", "handoff = \"iter\"", `t.conf:1: handoff: expected "channel" or "direct", found "iter"`},
+		{"none is not for all", "header_timeout = -1",
+			`t.conf:1: header_timeout: expected a duration such as "15s", found the integer -1`},
+		{"handoff", "handoff = \"iter\"",
+			`t.conf:1: handoff: expected "channel" or "direct", found "iter"`},
 
-		{"header fields", "[headers]\n\"a b\" = \"x\"\nok = \"x\"\nContent-Length = \"1\"\nx = [\"a\", \"b\\nc\"]\n",
+		{"header fields",
+			"[headers]\n\"a b\" = \"x\"\nok = \"x\"\nContent-Length = \"1\"\nx = [\"a\", \"b\\nc\"]\n",
 			`t.conf:2: headers."a b": not a valid name of a header field
 t.conf:4: headers.Content-Length: is set by the server itself
 t.conf:5: headers.x: control characters cannot be part of a header field`},
@@ -89,10 +96,14 @@ t.conf:5: headers.x: control characters cannot be part of a header field`},
 			`t.conf:5: site.route.headers: unknown key (it is the whole file's: write [headers])`},
 		{"a listener of a site", "[[site]]\n[[site.listener]]\naddress = \"*:80\"",
 			`t.conf:2: site.listener: expected a string, found a table`},
-		{"sites at listeners", "[[listener]]\nname = \"plain\"\naddress = \"*:80\"\n[[listener]]\nname = \"plain\"\naddress = \"*:81\"\n" +
-			"[[listener]]\nname = \"\"\naddress = \"*:82\"\n" +
-			"[[site]]\nhost = \"a\"\nlistener = \"pain\"\n[[site]]\nhost = \"a\"\n[[site]]\nhost = \"a\"\nlistener = [\n\"plain\",\n\"x\"]\n" +
-			"[[site]]\nhost = \"a\"\nlistener = \"plain\"\n[[site]]\nlistener = []\n[[site]]\nscheme = \"https\"\n[[site]]\nhost = \"z\"\nscheme = \"ftp\"",
+		{"sites at listeners",
+			"[[listener]]\nname = \"plain\"\naddress = \"*:80\"\n[[listener]]\nname = \"plain\"\naddress " +
+				"= \"*:81\"\n" +
+				"[[listener]]\nname = \"\"\naddress = \"*:82\"\n" +
+				"[[site]]\nhost = \"a\"\nlistener = \"pain\"\n[[site]]\nhost = \"a\"\n[[site]]\nhost = " +
+				"\"a\"\nlistener = [\n\"plain\",\n\"x\"]\n" +
+				"[[site]]\nhost = \"a\"\nlistener = \"plain\"\n[[site]]\nlistener = []\n[[site]]\nscheme = " +
+				"\"https\"\n[[site]]\nhost = \"z\"\nscheme = \"ftp\"",
 			`t.conf:5: listener.name: "plain": another listener has that name
 t.conf:8: listener.name: expected a name, by which sites can choose the listener
 t.conf:12: site.listener: there is no listener "pain" (did you mean plain?)
@@ -101,22 +112,29 @@ t.conf:21: site.host: "a": named twice, for the same listener or scheme
 t.conf:24: site.listener: expected at least one name; leave it out for all listeners
 t.conf:26: site.scheme: no listener of the site has tls or trusted_proxies, so no request is an https one
 t.conf:29: site.scheme: expected "http" or "https", found "ftp"`},
-		{"a listener twice", "[[listener]]\nname = \"a\"\naddress = \"*:80\"\n[[site]]\nhost = \"h\"\nlistener = [\"a\", \"a\"]\n" +
-			"[[site]]\nlistener = [\"b\",\"b\"]", `t.conf:6: site.listener: "a": named twice
+		{"a listener twice",
+			"[[listener]]\nname = \"a\"\naddress = \"*:80\"\n[[site]]\nhost = \"h\"\nlistener = [\"a\", " +
+				"\"a\"]\n" +
+				"[[site]]\nlistener = [\"b\",\"b\"]", `t.conf:6: site.listener: "a": named twice
 t.conf:8: site.listener: "b": named twice
 t.conf:8: site.listener: there is no listener "b" (did you mean a?)`},
 		{"no listener has a name", "[[site]]\nlistener = \"plain\"",
 			`t.conf:2: site.listener: there is no listener "plain": none has a name`},
 		{"no https address", "[[site]]\nhttps = \"redirect\"",
 			`t.conf:2: site.https: there is no listener with tls, and none with trusted_proxies, so there is no https address`},
-		{"another word", "[[site]]\nhttps = \"yes\"", `t.conf:2: site.https: expected "redirect", found "yes"`},
+		{"another word", "[[site]]\nhttps = \"yes\"",
+			`t.conf:2: site.https: expected "redirect", found "yes"`},
 		{"hsts", "[[site]]\nhsts = {}\n[[site]]\nhost = \"a\"\nhsts = { max_age = 5 }",
 			`t.conf:2: site.hsts: expected a max_age, as in { max_age = "8760h" }, which is a year
 t.conf:5: site.hsts: expected a max_age, as in { max_age = "8760h" }, which is a year
 t.conf:5: site.hsts.max_age: expected a duration such as "15s", found the integer 5 (for seconds write "5s")`},
-		{"proxies", "[[listener]]\naddress = \"*:80\"\ntrusted_proxies = [\"10.0.0.0/8\", \"10.0.0.1/8\", \"x\", \"unix:/s\", \"::1\", \"::ffff:10.0.0.0/104\"]\n" +
-			"[[listener]]\naddress = \"*:81\"\nproxy_protocol = true\n[[listener]]\naddress = \"*:82\"\nproxy_fields = \"forwarded\"\n" +
-			"[[listener]]\naddress = \"*:83\"\ntrusted_proxies = []\n[[listener]]\naddress = \"*:84\"\ntrusted_proxies = \"unix:\"\nproxy_fields = \"x\"",
+		{"proxies",
+			"[[listener]]\naddress = \"*:80\"\ntrusted_proxies = [\"10.0.0.0/8\", \"10.0.0.1/8\", \"x\", " +
+				"\"unix:/s\", \"::1\", \"::ffff:10.0.0.0/104\"]\n" +
+				"[[listener]]\naddress = \"*:81\"\nproxy_protocol = true\n[[listener]]\naddress = " +
+				"\"*:82\"\nproxy_fields = \"forwarded\"\n" +
+				"[[listener]]\naddress = \"*:83\"\ntrusted_proxies = []\n[[listener]]\naddress = " +
+				"\"*:84\"\ntrusted_proxies = \"unix:\"\nproxy_fields = \"x\"",
 			`t.conf:3: listener.trusted_proxies: "10.0.0.1/8" is no network: that one begins at 10.0.0.0/8
 t.conf:3: listener.trusted_proxies: expected a network or an address, such as "10.0.0.0/8", "2001:db8::/32" or "192.0.2.7", or "unix:", found "unix:/s"
 t.conf:3: listener.trusted_proxies: expected a network or an address, such as "10.0.0.0/8", "2001:db8::/32" or "192.0.2.7", or "unix:", found "x"
@@ -124,7 +142,8 @@ t.conf:6: listener.proxy_protocol: needs trusted_proxies, since anyone else coul
 t.conf:9: listener.proxy_fields: needs trusted_proxies: no other peer is believed
 t.conf:12: listener.trusted_proxies: expected at least one network, such as "10.0.0.0/8", or "unix:"
 t.conf:16: listener.proxy_fields: expected "x-forwarded" or "forwarded", found "x"`},
-		{"a placeholder of other servers", route("prefix = \"/\"\nmodule = \"redirect\"\nto = \"https://a$request_uri\""),
+		{"a placeholder of other servers",
+			route("prefix = \"/\"\nmodule = \"redirect\"\nto = \"https://a$request_uri\""),
 			`t.conf:5: site.route.to: "https://a$request_uri": unknown placeholder $request_uri (known: {path}, {uri}, {query}, {host}; a $ itself is written %24)`},
 
 		{"mode of a UNIX socket", "[[listener]]\naddress = \"unix:s\"\nmode = \"660x\"",
@@ -139,12 +158,14 @@ t.conf:16: listener.proxy_fields: expected "x-forwarded" or "forwarded", found "
 			`t.conf:3: listener.mode: is for the file of a unix: address
 t.conf:4: listener.owner: is for the file of a unix: address`},
 
-		{"listener without address", "[[listener]]\n", `t.conf:1: listener.address: missing; expected something like "*:8080"`},
+		{"listener without address", "[[listener]]\n",
+			`t.conf:1: listener.address: missing; expected something like "*:8080"`},
 		{"listener twice", "[[listener]]\naddress = \":80\"\n[[listener]]\naddress = \"*:80\"",
 			`t.conf:4: listener.address: *:80 is listened to twice`},
 		{"no address", "[[listener]]\naddress = \"80\"",
 			`t.conf:2: listener.address: expected host:port, found "80" (for port 80 of all addresses write "*:80")`},
-		{"certificate", "[[listener]]\naddress = \"*:443\"\ntls = { cert = \"none.pem\", key = \"none.pem\" }",
+		{"certificate",
+			"[[listener]]\naddress = \"*:443\"\ntls = { cert = \"none.pem\", key = \"none.pem\" }",
 			`t.conf:3: listener.tls: open DIR/none.pem: no such file or directory`},
 		{"access log", "[access_log]\nformat = \"jsn\"",
 			`t.conf:1: access_log.path: missing; expected the path of a file
@@ -152,9 +173,13 @@ t.conf:2: access_log.format: expected "combined", "common", "json" or a text wit
 				`{bytes}, {bytes_in}, {cache}, {close}, {duration}, {host}, {method}, {proto}, {referer}, {remote}, {request}, ` +
 				`{request_id}, {scheme}, {status}, {target}, {time}, {time_iso8601}, {tls_cipher}, {tls_version}, {upstream}, {upstream_address}, {upstream_connect}, ` +
 				`{upstream_first_byte}, {upstream_split}, {upstream_time}, {upstream_tries}, {user}, {user_agent}), found "jsn"`},
-		{"places of access logs", "[access_log]\npath = \"stderr:x\"\n[[site]]\nhost = \"a\"\n[site.access_log]\npath = \"syslog:host\"\n" +
-			"[[site]]\nhost = \"b\"\n[site.access_log]\npath = \"syslog:unix:\"\n[[site]]\nhost = \"c\"\n[site.access_log]\npath = \"journald:x\"\n" +
-			"[[site]]\nhost = \"d\"\n[site.access_log]\npath = \"syslog:h:99999\"\n[[site]]\nhost = \"e\"\n[site.access_log]\npath = \"\"",
+		{"places of access logs",
+			"[access_log]\npath = \"stderr:x\"\n[[site]]\nhost = \"a\"\n[site.access_log]\npath = " +
+				"\"syslog:host\"\n" +
+				"[[site]]\nhost = \"b\"\n[site.access_log]\npath = \"syslog:unix:\"\n[[site]]\nhost = " +
+				"\"c\"\n[site.access_log]\npath = \"journald:x\"\n" +
+				"[[site]]\nhost = \"d\"\n[site.access_log]\npath = \"syslog:h:99999\"\n[[site]]\nhost = " +
+				"\"e\"\n[site.access_log]\npath = \"\"",
 			`t.conf:2: access_log.path: expected "stderr:" alone, found "stderr:x"
 t.conf:6: site.access_log.path: expected "syslog:", "syslog:unix:/path/of/a/socket" or "syslog:host:port", found "syslog:host"
 t.conf:10: site.access_log.path: expected a path behind unix:
@@ -171,18 +196,28 @@ t.conf:3: error_log.path: unknown key (known here: format)`},
 		{"access log in no folder", "[access_log]\npath = \"none/log\"",
 			`t.conf:2: access_log.path: there is no folder DIR/none`},
 
-		{"time of no status", "[[site]]\n[[site.route]]\nprefix = \"/\"\nmodule = \"proxy\"\naddress = \"127.0.0.1:1\"\ncache = { ttl = { 9 = \"1s\" } }",
+		{"time of no status",
+			"[[site]]\n[[site.route]]\nprefix = \"/\"\nmodule = \"proxy\"\naddress = " +
+				"\"127.0.0.1:1\"\ncache = { ttl = { 9 = \"1s\" } }",
 			`t.conf:6: site.route.cache.ttl: expected a status such as "200", or "any", not "9"`},
-		{"time of a part", "[[site]]\n[[site.route]]\nprefix = \"/\"\nmodule = \"proxy\"\naddress = \"127.0.0.1:1\"\ncache = { ttl = { 206 = \"1s\" } }",
+		{"time of a part",
+			"[[site]]\n[[site.route]]\nprefix = \"/\"\nmodule = \"proxy\"\naddress = " +
+				"\"127.0.0.1:1\"\ncache = { ttl = { 206 = \"1s\" } }",
 			`t.conf:6: site.route.cache.ttl: answers with the status 206 are never kept`},
-		{"size of no folder", "[cache]\ndisk_size = \"2GiB\"", `t.conf:2: cache.disk_size: it has no effect without disk`},
-		{"bypass of all", "[[site]]\n[[site.route]]\nprefix = \"/\"\nmodule = \"proxy\"\naddress = \"127.0.0.1:1\"\ncache = { bypass = [{}] }",
+		{"size of no folder", "[cache]\ndisk_size = \"2GiB\"",
+			`t.conf:2: cache.disk_size: it has no effect without disk`},
+		{"bypass of all",
+			"[[site]]\n[[site.route]]\nprefix = \"/\"\nmodule = \"proxy\"\naddress = " +
+				"\"127.0.0.1:1\"\ncache = { bypass = [{}] }",
 			`t.conf:6: site.route.cache.bypass: has no conditions, and so would be true of all requests`},
 
-		{"access log that is a folder", "[access_log]\npath = \"/\"", `t.conf:2: access_log.path: open /: is a directory`},
+		{"access log that is a folder", "[access_log]\npath = \"/\"",
+			`t.conf:2: access_log.path: open /: is a directory`},
 
-		{"access log as a string", "access_log = \"a.log\"", `t.conf:1: access_log: expected a table, found the string "a.log"`},
-		{"TLS settings without TLS", "[[listener]]\naddress = \"*:443\"\nmin_version = \"1.3\"\nclient_ca = \"x\"\nstrict_sni = true",
+		{"access log as a string", "access_log = \"a.log\"",
+			`t.conf:1: access_log: expected a table, found the string "a.log"`},
+		{"TLS settings without TLS",
+			"[[listener]]\naddress = \"*:443\"\nmin_version = \"1.3\"\nclient_ca = \"x\"\nstrict_sni = true",
 			`t.conf:3: listener.min_version: needs the key tls beside it
 t.conf:4: listener.client_ca: needs the key tls beside it
 t.conf:5: listener.strict_sni: needs the key tls beside it`},
@@ -195,7 +230,8 @@ t.conf:4: listener.tls: expected both cert and key, paths of PEM files, or acme 
 		{"certificates as strings", "[[listener]]\naddress = \"*:443\"\ntls = [\"a.pem\", \"b.pem\"]",
 			`t.conf:3: listener.tls: expected a table, found the string "a.pem"
 t.conf:3: listener.tls: expected a table, found the string "b.pem"`},
-		{"routes as strings", "[[site]]\nroute = [\"/\"]", `t.conf:2: site.route: expected a table, found the string "/"`},
+		{"routes as strings", "[[site]]\nroute = [\"/\"]",
+			`t.conf:2: site.route: expected a table, found the string "/"`},
 		{"a prefix of a wrong type", route("prefix = 1\nhandler = \"echo\""),
 			`t.conf:3: site.route.prefix: expected a string, found the integer 1`},
 		{"broker", "[pubsub]\nurl = \"localhost:6379\"",
@@ -220,22 +256,26 @@ t.conf:3: listener.tls.ocsp: there is no such key any more: responses are not st
 			`t.conf:4: confine.chroot: there is no such key any more: landlock leaves the files that ` +
 				"the configuration names, and RootDirectory= of a systemd unit or a container gives a " +
 				"process another root folder; remove it"},
-		{"unknown key of the broker", "[pubsub]\nuri = \"redis://host\"", `t.conf:2: pubsub.uri: unknown key (did you mean url?)`},
+		{"unknown key of the broker", "[pubsub]\nuri = \"redis://host\"",
+			`t.conf:2: pubsub.uri: unknown key (did you mean url?)`},
 
 		{"route without prefix", route("handler = \"echo\""),
 			`t.conf:2: site.route.prefix: missing; expected the beginning of a path, such as "/"`},
-		{"route without handler", route("prefix = \"/\""), `t.conf:2: site.route: a route needs a module or a handler`},
+		{"route without handler", route("prefix = \"/\""),
+			`t.conf:2: site.route: a route needs a module or a handler`},
 		{"route with both", route("prefix = \"/\"\nmodule = \"response\"\nhandler = \"echo\""),
 			`t.conf:5: site.route.handler: a route has a module or a handler, not both`},
 		{"unknown handler", route("prefix = \"/\"\nhandler = \"eco\""),
 			`t.conf:4: site.route.handler: there is no handler "eco" (did you mean echo?)`},
 		{"unknown module", route("prefix = \"/\"\nmodule = \"cgi-bin\""),
-			`t.conf:4: site.route.module: there is no module "cgi-bin" (known: ` + strings.Join(config.Builtin().ModuleNames(), ", ") + `)`},
+			`t.conf:4: site.route.module: there is no module "cgi-bin" (known: ` +
+				strings.Join(config.Builtin().ModuleNames(), ", ") + `)`},
 		{"key of a module", route("prefix = \"/\"\nmodule = \"redirect\"\ntoo = \"/x\"\nprefixx = 1"),
 			`t.conf:5: site.route.too: unknown key (did you mean to?)
 t.conf:6: site.route.prefixx: unknown key (did you mean prefix?)`},
-		{"sizes of a module", route("prefix = \"/\"\nmodule = \"fastcgi\"\naddress = \"unix:/s\"\nscript_path = \".\"\n" +
-			"max_body_size = 1000\nmax_header_size = 512\nresponse_buffering = \"1k\""),
+		{"sizes of a module",
+			route("prefix = \"/\"\nmodule = \"fastcgi\"\naddress = \"unix:/s\"\nscript_path = \".\"\n" +
+				"max_body_size = 1000\nmax_header_size = 512\nresponse_buffering = \"1k\""),
 			`t.conf:8: site.route.max_header_size: must be between 1KiB and 16MiB, found 512B
 t.conf:9: site.route.response_buffering: unknown unit "k": write one of B, KiB, MiB, GiB, TiB, kB, MB, GB, TB`},
 		{"type in a module", route("prefix = \"/\"\nmodule = \"redirect\"\nto = 1"),
@@ -245,15 +285,19 @@ t.conf:9: site.route.response_buffering: unknown unit "k": write one of B, KiB, 
 		{"key for a handler", route("prefix = \"/\"\nhandler = \"echo\"\nfolder = \"x\""),
 			`t.conf:5: site.route.folder: unknown key (known here: auth, cache, compression, error_pages, handler, internal, limit, mirror, module, prefix, rule, use)`},
 		{"auth", "[[site]]\nauth = {}\n[[site.route]]\nprefix = \"/\"\nhandler = \"echo\"\n" +
-			"auth = { realm = \"x\", htpasswd = \"none\" }\n[[site.route]]\nprefix = \"/x\"\nhandler = \"echo\"\n" +
+			"auth = { realm = \"x\", htpasswd = \"none\" }\n[[site.route]]\nprefix = \"/x\"\nhandler = " +
+			"\"echo\"\n" +
 			"[site.route.auth]\nhtpasswd = 3\nuser = \"x\"",
 			`t.conf:2: site.auth.htpasswd: missing; expected the path of a file
 t.conf:6: site.route.auth.htpasswd: open DIR/none: no such file or directory
 t.conf:11: site.route.auth.htpasswd: expected a string, found the integer 3
 t.conf:12: site.route.auth.user: unknown key (known here: answer_headers, cache, cache_by, copy_headers, htpasswd, login, realm, request, request_headers, user_header, whole_answer)`},
-		{"limit", "[[site]]\nlimit = { requests = \"10\", burst = 0 }\n[[site.route]]\nprefix = \"/\"\nhandler = \"echo\"\n" +
-			"limit = { allow = [\"10.0.0.1/8\"], methods = [\"BREW\"] }\n[[site.route]]\nprefix = \"/x\"\nhandler = \"echo\"\n" +
-			"[site.route.limit]\nmethods = []\nmax_body_size = \"1k\"",
+		{"limit",
+			"[[site]]\nlimit = { requests = \"10\", burst = 0 }\n[[site.route]]\nprefix = \"/\"\nhandler " +
+				"= \"echo\"\n" +
+				"limit = { allow = [\"10.0.0.1/8\"], methods = [\"BREW\"] }\n[[site.route]]\nprefix = " +
+				"\"/x\"\nhandler = \"echo\"\n" +
+				"[site.route.limit]\nmethods = []\nmax_body_size = \"1k\"",
 			`t.conf:2: site.limit.burst: must be between 1 and 1000000, found 0
 t.conf:2: site.limit.requests: expected 1 to 1000000 requests in a second, a minute or an hour, such as "10/s", "100/m" or "1000/h", found "10"
 t.conf:6: site.route.limit.allow: "10.0.0.1/8" is no network: that one begins at 10.0.0.0/8
@@ -262,10 +306,12 @@ t.conf:12: site.route.limit.max_body_size: unknown unit "k": write one of B, KiB
 		{"no limit", "[[site]]\nlimit = {}\n[[site]]\nhost = \"a.example\"\nlimit = { allow = [] }",
 			`t.conf:2: site.limit.requests: missing; expected at least one limit, such as requests = "10/s"
 t.conf:5: site.limit.allow: expected at least one network`},
-		{"a limit that max_spool has no room for", "max_spool = \"1GiB\"\n[[site]]\nlimit = { max_body_size = \"2GiB\" }",
+		{"a limit that max_spool has no room for",
+			"max_spool = \"1GiB\"\n[[site]]\nlimit = { max_body_size = \"2GiB\" }",
 			`t.conf:1: max_spool: must be at least max_body_size, which is 2GiB, or -1, for no limit; found 1GiB`},
 		{"prefixes", route("prefix = \"x\"\nhandler = \"echo\"") +
-			"\n[[site.route]]\nprefix = \"/a//b\"\nhandler = \"echo\"\n[[site.route]]\nprefix = \"/a\"\nhandler = \"echo\"\n" +
+			"\n[[site.route]]\nprefix = \"/a//b\"\nhandler = \"echo\"\n[[site.route]]\nprefix = " +
+			"\"/a\"\nhandler = \"echo\"\n" +
 			"[[site.route]]\nprefix = \"/a/\"\nhandler = \"echo\"",
 			`t.conf:3: site.route.prefix: "x" does not begin with a slash
 t.conf:6: site.route.prefix: "/a//b" has an empty segment, which no cleaned path has
@@ -274,41 +320,52 @@ t.conf:12: site.route.prefix: "/a/": named twice`},
 			"handler = \"echo\"\nerror_pages = { 200 = \"/x/a\" }",
 			`t.conf:2: site.error_pages: 404: expected the path of a route, without a query, not "/a?b"
 t.conf:6: site.route.error_pages: expected a status from 400 to 599, not "200"`},
-		{"keys of other tables", "[[site]]\ntls = { cert = \"a\", key = \"b\" }\n[[site.rule]]\naccess_log = { path = \"a\" }\n" +
-			"grace = \"1s\"\n[site.limit]\nallow = \"10.0.0.0/8\"\nheaders = { a = \"b\" }",
+		{"keys of other tables",
+			"[[site]]\ntls = { cert = \"a\", key = \"b\" }\n[[site.rule]]\naccess_log = { path = \"a\" }\n" +
+				"grace = \"1s\"\n[site.limit]\nallow = \"10.0.0.0/8\"\nheaders = { a = \"b\" }",
 			`t.conf:2: site.tls: unknown key (it is a key of [[listener]] and [[stream]] and, with another meaning, of the whole file)
 t.conf:4: site.rule.access_log: unknown key (it is a key of [[stream]] and [[site]] and, with another meaning, of the whole file)
 t.conf:5: site.rule.grace: unknown key (grace belongs at the top of the file, above the first [table])
 t.conf:8: site.limit.headers: unknown key (it is the whole file's: write [headers])`},
-		{"keys of other tables, in large ones", "[[site]]\naddress = \"*:80\"\n[[site.route]]\nprefix = \"/\"\nmodule = \"proxy\"\n" +
-			"address = \"127.0.0.1:1\"\naccess_log = { path = \"a\" }\nhttps = \"redirect\"",
+		{"keys of other tables, in large ones",
+			"[[site]]\naddress = \"*:80\"\n[[site.route]]\nprefix = \"/\"\nmodule = \"proxy\"\n" +
+				"address = \"127.0.0.1:1\"\naccess_log = { path = \"a\" }\nhttps = \"redirect\"",
 			`t.conf:2: site.address: unknown key (it is a key of [[listener]], [debug] and [[stream]])
 t.conf:7: site.route.access_log: unknown key (it is a key of [[stream]] and [[site]] and, with another meaning, of the whole file)
 t.conf:8: site.route.https: unknown key (it is a key of [[site]])`},
 		// Keys that contradict each other.
-		{"https on a site of https", "[[listener]]\naddress = \"*:1\"\ntrusted_proxies = \"unix:\"\n[[site]]\n" +
-			"scheme = \"https\"\nhttps = \"redirect\"",
+		{"https on a site of https",
+			"[[listener]]\naddress = \"*:1\"\ntrusted_proxies = \"unix:\"\n[[site]]\n" +
+				"scheme = \"https\"\nhttps = \"redirect\"",
 			`t.conf:6: site.https: has no effect beside scheme = "https": the requests that it is for get to another site; a [[site]] of that host with scheme = "http" has it`},
-		{"hsts on a site of http", "[[listener]]\naddress = \"*:1\"\ntrusted_proxies = \"unix:\"\n[[site]]\n" +
-			"scheme = \"http\"\nhsts = { max_age = \"1h\" }",
+		{"hsts on a site of http",
+			"[[listener]]\naddress = \"*:1\"\ntrusted_proxies = \"unix:\"\n[[site]]\n" +
+				"scheme = \"http\"\nhsts = { max_age = \"1h\" }",
 			`t.conf:6: site.hsts: has no effect beside scheme = "http": browsers heed it in answers of https alone (RFC 6797 section 7.2)`},
 		{"hsts without https", "[[site]]\nhsts = { max_age = \"1h\" }",
 			`t.conf:2: site.hsts: there is no listener with tls, and none with trusted_proxies, so no answer of https has it`},
-		{"precompressed without compression", "compression = false\n[[site]]\n[[site.route]]\nprefix = \"/\"\n" +
-			"module = \"serve_files\"\npath = \".\"\nprecompressed = true\n[[site.route]]\nprefix = \"/a\"\n" +
-			"module = \"serve_files\"\npath = \".\"\n[[site.route]]\nprefix = \"/b\"\nmodule = \"serve_files\"\n" +
-			"path = \".\"\nprecompressed = true\ncompression = true",
+		{"precompressed without compression",
+			"compression = false\n[[site]]\n[[site.route]]\nprefix = \"/\"\n" +
+				"module = \"serve_files\"\npath = \".\"\nprecompressed = true\n[[site.route]]\nprefix = " +
+				"\"/a\"\n" +
+				"module = \"serve_files\"\npath = \".\"\n[[site.route]]\nprefix = \"/b\"\nmodule = " +
+				"\"serve_files\"\n" +
+				"path = \".\"\nprecompressed = true\ncompression = true",
 			`t.conf:7: site.route.precompressed: has no effect with compression = false; encodings = [...] of a table compression says which of them are sent`},
-		{"a network that is allowed and denied", "[[site]]\nlimit = { allow = [\"10.1.0.0/16\", \"192.0.2.7\"], deny = " +
-			"[\"192.0.2.8\", \"10.0.0.0/8\"] }\n[[site]]\nhost = \"a\"\nlimit = { allow = \"10.0.0.0/8\", deny = \"10.1.0.0/16\" }\n" +
-			"[[site]]\nhost = \"b\"\nlimit = { allow = [\"::1\", \"unix:\"], deny = \"unix:\" }",
+		{"a network that is allowed and denied",
+			"[[site]]\nlimit = { allow = [\"10.1.0.0/16\", \"192.0.2.7\"], deny = " +
+				"[\"192.0.2.8\", \"10.0.0.0/8\"] }\n[[site]]\nhost = \"a\"\nlimit = { allow = " +
+				"\"10.0.0.0/8\", deny = \"10.1.0.0/16\" }\n" +
+				"[[site]]\nhost = \"b\"\nlimit = { allow = [\"::1\", \"unix:\"], deny = \"unix:\" }",
 			`t.conf:2: site.limit.allow: 10.1.0.0/16 has no effect: deny has 10.0.0.0/8, and counts
 t.conf:8: site.limit.allow: unix: has no effect: deny has unix:, and counts`},
 		{"files without landlock", "[confine]\nlandlock = false\nread = \"/a\"\nwrite = [\"/b\"]",
 			`t.conf:3: confine.read: has no effect with landlock = false, which leaves all files
 t.conf:4: confine.write: has no effect with landlock = false, which leaves all files`},
 
-		{"hosts", "[[site]]\nhost = \"a.example\"\n[[site]]\nhost = [\"b.example\", \"A.example\"]\n[[site]]\n[[site]]\n[[site]]\nhost = []",
+		{"hosts",
+			"[[site]]\nhost = \"a.example\"\n[[site]]\nhost = [\"b.example\", " +
+				"\"A.example\"]\n[[site]]\n[[site]]\n[[site]]\nhost = []",
 			`t.conf:4: site.host: "A.example": named twice
 t.conf:6: site.host: missing, and site 2 has none either: only one site can be the default
 t.conf:8: site.host: expected at least one name; leave it out for the default site`},
@@ -359,7 +416,8 @@ func TestExampleFile(t *testing.T) {
 	got := must.Get(source().Parse("lwango.conf", strings.Join(all, "\n")))(t)
 	want := must.Get(source().Parse("lwango.conf", ""))(t)
 	if diff := cmp.Diff(scalars(want), scalars(got)); diff != "" {
-		t.Errorf("the defaults that lwango.conf shows are not those of the program (-program +shown):\n%s", diff)
+		t.Errorf(
+			"the defaults that lwango.conf shows are not those of the program (-program +shown):\n%s", diff)
 	}
 	for _, key := range settings.Keys(got) {
 		if !regexp.MustCompile(`(?m)^(# )?(\[*` + key + `\]|` + key + ` =)`).Match(text) {
@@ -403,11 +461,14 @@ func TestEnv(t *testing.T) {
 	var envs []handlers.Env
 	s := source()
 	s.Modules = new(handlers.Registry)
-	handlers.RegisterModule(s.Modules, "spy", struct{}{}, func(_ struct{}, env handlers.Env) (conn.Handler, error) {
-		envs = append(envs, handlers.Env{Dir: env.Dir, Prefix: env.Prefix, Hosts: env.Hosts, Logger: env.Logger})
-		return func(*conn.Request, *conn.Response) int { return 0 }, nil
-	})
-	text := "[[site]]\nhost = [\"a.example\", \"*.b.example\"]\n[[site.route]]\nprefix = \"/x\"\nmodule = \"spy\"\n" +
+	handlers.RegisterModule(s.Modules, "spy", struct{}{},
+		func(_ struct{}, env handlers.Env) (conn.Handler, error) {
+			envs = append(envs,
+				handlers.Env{Dir: env.Dir, Prefix: env.Prefix, Hosts: env.Hosts, Logger: env.Logger})
+			return func(*conn.Request, *conn.Response) int { return 0 }, nil
+		})
+	text := "[[site]]\nhost = [\"a.example\", \"*.b.example\"]\n[[site.route]]\nprefix = " +
+		"\"/x\"\nmodule = \"spy\"\n" +
 		route("prefix = \"/\"\nmodule = \"spy\"")
 	must.Get(s.Parse("/etc/t.conf", text))(t)
 	want := []handlers.Env{
@@ -441,14 +502,16 @@ func TestCompiledRoutes(t *testing.T) {
 	if _, err := s.Parse("t.conf", route("prefix = \"/other\"\nhandler = \"echo\"")); err != nil {
 		t.Errorf("a route beside them: %v", err)
 	}
-	_, err := s.Parse("t.conf", route("prefix = \"/app/\"\nhandler = \"echo\"")+"\n[[site.route]]\nprefix = \"/\"\nhandler = \"echo\"")
+	_, err := s.Parse("t.conf", route("prefix = \"/app/\"\nhandler = \"echo\"")+
+		"\n[[site.route]]\nprefix = \"/\"\nhandler = \"echo\"")
 	const want = `t.conf:3: site.route.prefix: "/app/": the program has a handler of its own there, which would get no requests
 t.conf:6: site.route.prefix: "/": the program has a handler of its own there, which would get no requests`
 	if fmt.Sprint(err) != want {
 		t.Errorf("got\n%v\nwant\n%s", err, want)
 	}
 	s.Root = t.TempDir()
-	if _, err := s.Load(); err == nil || !strings.Contains(err.Error(), "-r "+s.Root+": the program has a handler of its own for /") {
+	if _, err := s.Load(); err == nil ||
+		!strings.Contains(err.Error(), "-r "+s.Root+": the program has a handler of its own for /") {
 		t.Errorf("-r beside a handler for /: %v", err)
 	}
 	s.Routes = s.Routes[:1]
@@ -459,8 +522,11 @@ t.conf:6: site.route.prefix: "/": the program has a handler of its own there, wh
 
 // Whatever the text, loading it ends without a panic.
 func FuzzConfig(f *testing.F) {
-	f.Add("[[site]]\nhost = [\"*.a\"]\n[[site.route]]\nprefix = \"/\"\nmodule = \"redirect\"\nto = \"/{path}\"\n")
-	f.Add("[headers]\na = \"b\"\n[[listener]]\naddress = \"[::1]:0\"\ntls = {}\n[access_log]\npath = \"x\"")
+	f.Add(
+		"[[site]]\nhost = [\"*.a\"]\n[[site.route]]\nprefix = \"/\"\nmodule = \"redirect\"\nto = " +
+			"\"/{path}\"\n")
+	f.Add(
+		"[headers]\na = \"b\"\n[[listener]]\naddress = \"[::1]:0\"\ntls = {}\n[access_log]\npath = \"x\"")
 	f.Add("max_body_size = \"1MiB\"\ngrace = \"1h\"\nthreads = 1\n")
 	dir := f.TempDir()
 	f.Fuzz(func(t *testing.T, text string) {

@@ -51,9 +51,9 @@ func (c *Confine) Executes() bool {
 	return c == nil || !c.Seccomp && (!c.Landlock || confine.Landlock() == 0)
 }
 
-// MakeFolders makes the folders of acme and of [cache], if c has those, for the user that the process
-// is to become. back removes those that were missing, as long as they are empty; after an error that
-// is done.
+// MakeFolders makes the folders of acme and of [cache], if c has those, for the user that the
+// process is to become. back removes those that were missing, as long as they are empty; after an
+// error that is done.
 func (c *Config) MakeFolders() (back func(), err error) {
 	var made []string
 	back = func() {
@@ -137,8 +137,8 @@ func (c *Config) checkConfine(s Source) {
 	}
 }
 
-// lookUser finds a user with all groups, by names or numbers. group is its own one if that is not to
-// be the user's. A number need not be known, but then there must be a group. key is the one that
+// lookUser finds a user with all groups, by names or numbers. group is its own one if that is not
+// to be the user's. A number need not be known, but then there must be a group. key is the one that
 // err is about.
 func lookUser(name, group string) (_ *confine.User, key string, _ error) {
 	u := new(confine.User)

@@ -46,8 +46,8 @@ func (c *Config) checkDebug() {
 	d.At = at
 }
 
-// checkApart checks that no listener has the address: with SO_REUSEPORT, each would get a part of the
-// other's connections. The listeners are those that are used, with those of the command line.
+// checkApart checks that no listener has the address: with SO_REUSEPORT, each would get a part of
+// the other's connections. The listeners are those that are used, with those of the command line.
 func (c *Config) checkApart() error {
 	for _, l := range c.Listeners {
 		if c.Debug.At.Meets(l.Address) {

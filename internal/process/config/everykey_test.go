@@ -23,7 +23,8 @@ import (
 var values = []string{
 	`"x"`, `""`, `3`, `-1`, `9223372036854775807`, `2.5`, `nan`, `true`,
 	`2026-02-03T04:05:06Z`, `2026-02-03`, `04:05:06`,
-	`[]`, `["x"]`, `["x", "x"]`, `[3]`, `[2.5]`, `[true]`, `[2026-02-03]`, `[[]]`, `[["x"]]`, `["x", 3]`,
+	`[]`, `["x"]`, `["x", "x"]`, `[3]`, `[2.5]`, `[true]`, `[2026-02-03]`, `[[]]`, `[["x"]]`,
+	`["x", 3]`,
 	`{}`, `{ x = "x" }`, `{ x = 3 }`, `{ x = {} }`, `[{}]`, `[{ x = 3 }]`, `[{}, "x"]`,
 }
 
@@ -49,7 +50,8 @@ func spots(before, name string, typ reflect.Type) (all []spot) {
 		if !ok || key == "-" || key[0] == ',' {
 			continue
 		}
-		at := spot{before, key, strings.TrimPrefix(name+"."+key, "."), f.Type, f.Tag.Get("min") == "-1", f.Tag}
+		at := spot{before, key, strings.TrimPrefix(name+"."+key, "."), f.Type, f.Tag.Get("min") == "-1",
+			f.Tag}
 		all = append(all, at)
 		inner := f.Type
 		list := inner.Kind() == reflect.Slice
@@ -135,7 +137,8 @@ func allSpots() []spot {
 		m, _ := config.Builtin().Module(name)
 		for _, at := range spots("", "site.route", reflect.TypeOf(m.NewSettings()).Elem()) {
 			before := fmt.Sprintf("[[site]]\n[[site.route]]\nprefix = \"/\"\nmodule = %q\n", name)
-			for _, needed := range []string{`address = "127.0.0.1:9"`, `script_path = "."`, `path = "."`, `to = "/"`} {
+			for _, needed := range []string{`address = "127.0.0.1:9"`, `script_path = "."`, `path = "."`,
+				`to = "/"`} {
 				key, _, _ := strings.Cut(needed, " ")
 				keys := settings.Keys(m.NewSettings())
 				if key != at.key && slices.Contains(keys, key) {
@@ -175,7 +178,8 @@ func TestEveryKeyWithEveryType(t *testing.T) {
 				t.Errorf("an error without a place: %v\n%s", e, text)
 			}
 			named = named || e.Line == line && (e.Key == at.name || strings.HasPrefix(e.Key, at.name+"."))
-			if e.Line == line && e.Key != at.name && strings.HasPrefix(e.Key, at.name+".") && !takesTable(at.typ) {
+			if e.Line == line && e.Key != at.name && strings.HasPrefix(e.Key, at.name+".") &&
+				!takesTable(at.typ) {
 				t.Errorf("%v: of something that is not there:\n%s", e, text)
 			}
 		}

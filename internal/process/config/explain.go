@@ -97,8 +97,8 @@ func (c *Config) Explain(w io.Writer, request string) error {
 	}
 }
 
-// Explain says what limit, auth and mirror do with a request, and reports whether it may pass as far as that
-// is known.
+// Explain says what limit, auth and mirror do with a request, and reports whether it may pass as
+// far as that is known.
 func (a *Around) explain(q *rules.Sample, say func(string)) bool {
 	if a.Limit != nil {
 		at := fmt.Sprintf("limit (%s): ", a.Table.Position("limit"))

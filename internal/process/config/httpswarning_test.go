@@ -10,7 +10,8 @@ import (
 // TestBlindListener: where only the header of the PROXY protocol can tell https from http, the log
 // warns of a redirect that may be a circle.
 func TestBlindListener(t *testing.T) {
-	const blind = "[[listener]]\nname = 'p'\naddress = '*:81'\ntrusted_proxies = '10.0.0.0/8'\nproxy_protocol = true\n"
+	const blind = "[[listener]]\nname = 'p'\naddress = '*:81'\ntrusted_proxies = " +
+		"'10.0.0.0/8'\nproxy_protocol = true\n"
 	const fields = "[[listener]]\nname = 'f'\naddress = '*:82'\ntrusted_proxies = '10.0.0.0/8'\n"
 	for text, want := range map[string]bool{
 		blind + "[[site]]\nhttps = 'redirect'\n":                          true,

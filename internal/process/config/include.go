@@ -18,8 +18,8 @@ import (
 //
 // A name without wildcards must be there. A pattern matches no file whose name begins with a dot,
 // unless it begins so itself, and never the configuration; it may match nothing. What it matches
-// and is no regular file is left out, but a link that leads nowhere is an error: the file that is meant is
-// missing. A file is read once.
+// and is no regular file is left out, but a link that leads nowhere is an error: the file that is
+// meant is missing. A file is read once.
 func include(f *settings.File, name, file string) {
 	var keys struct {
 		Table   settings.Table `toml:",table"`

@@ -20,7 +20,8 @@ func TestInclude(t *testing.T) {
 		must.Do(t, os.MkdirAll(filepath.Dir(path), 0o700))
 		must.Write(t, path, text)
 	}
-	const site = "[[site]]\nhost = \"%.test\"\n[[site.route]]\nprefix = \"/\"\nmodule = \"response\"\nbody = \"%\"\n"
+	const site = "[[site]]\nhost = \"%.test\"\n[[site.route]]\nprefix = \"/\"\nmodule = " +
+		"\"response\"\nbody = \"%\"\n"
 	for _, name := range []string{"a", "b", "c"} {
 		write("conf.d/"+name+".conf", strings.ReplaceAll(site, "%", name))
 	}
@@ -43,21 +44,28 @@ func TestInclude(t *testing.T) {
 		{`include = "conf.d/*.conf"`, "a.test b.test c.test"},
 		{`include = ["conf.d/b.conf", "conf.d/*.conf", "conf.d/a.conf"]`, "b.test a.test c.test"},
 		{`include = ["*.conf.none", "nowhere/*"]`, ""},
-		{`include = "*/a.conf"`, "DIR/lwango.conf:1: include: */a.conf: only the last part of the path may have wildcards"},
-		{`include = "lwango.conf/*"`, "DIR/lwango.conf:1: include: open DIR/lwango.conf/: not a directory"},
+		{`include = "*/a.conf"`,
+			"DIR/lwango.conf:1: include: */a.conf: only the last part of the path may have wildcards"},
+		{`include = "lwango.conf/*"`,
+			"DIR/lwango.conf:1: include: open DIR/lwango.conf/: not a directory"},
 		{`include = "lwango.con[f]"`, ""}, // not itself
 		{"include = \"conf.d/?.conf\"\n[[site]]\nhost = \"d.test\"", "d.test a.test b.test c.test"},
-		{`include = "links/*"`, "DIR/lwango.conf:1: include: stat DIR/links/a.conf: no such file or directory"},
-		{`include = "none.conf"`, "DIR/lwango.conf:1: include: open DIR/none.conf: no such file or directory"},
+		{`include = "links/*"`,
+			"DIR/lwango.conf:1: include: stat DIR/links/a.conf: no such file or directory"},
+		{`include = "none.conf"`,
+			"DIR/lwango.conf:1: include: open DIR/none.conf: no such file or directory"},
 		{`include = "conf.d"`, "DIR/lwango.conf:1: include: DIR/conf.d: not a regular file"},
 		{`include = "pipe.conf"`, "DIR/lwango.conf:1: include: DIR/pipe.conf: not a regular file"},
 		{`include = "[a"`, "DIR/lwango.conf:1: include: [a: syntax error in pattern"},
-		{`include = 1`, "DIR/lwango.conf:1: include: expected a string or a list of them, found the integer 1"},
+		{`include = 1`,
+			"DIR/lwango.conf:1: include: expected a string or a list of them, found the integer 1"},
 		{`include = "bad/*"`, "DIR/bad/y.conf:1: thread: unknown key (did you mean threads?)\n" +
 			"DIR/bad/z.conf:2: site.host: expected a string or a list of them, found the integer 1"},
 		{`include = "broken.conf"`, "DIR/broken.conf:1: expected value but found '\\n' instead"},
-		{`include = "nested.conf"`, "DIR/nested.conf:1: include: is set already (DIR/lwango.conf, line 1)"},
-		{"include = \"twice.conf\"\nthreads = 2", "DIR/twice.conf:1: threads: is set already (DIR/lwango.conf, line 2)"},
+		{`include = "nested.conf"`,
+			"DIR/nested.conf:1: include: is set already (DIR/lwango.conf, line 1)"},
+		{"include = \"twice.conf\"\nthreads = 2",
+			"DIR/twice.conf:1: threads: is set already (DIR/lwango.conf, line 2)"},
 		{"include = \"conf.d/*\"", "DIR/conf.d/a.conf.orig:1: expected value but found \"none\" instead"},
 	} {
 		write("lwango.conf", strings.ReplaceAll(row.text, "DIR", dir)+"\n")

@@ -11,8 +11,8 @@ import (
 )
 
 // WriteInForce writes the settings that are in force, with those of the command line, as a
-// configuration that is read to the same settings. What a program does in code is not among them. It
-// fails if the command line leaves keys without what they are about, such as sites without the
+// configuration that is read to the same settings. What a program does in code is not among them.
+// It fails if the command line leaves keys without what they are about, such as sites without the
 // listener that they name: then no text says what is in force.
 func (c *Config) WriteInForce(w io.Writer, s Source) error {
 	var text bytes.Buffer

@@ -21,8 +21,8 @@ import (
 	"github.com/lwango/lwango/internal/test/must"
 )
 
-// sameInForce checks that what -T prints of a configuration is read to the same settings, and printed
-// as the same text.
+// sameInForce checks that what -T prints of a configuration is read to the same settings, and
+// printed as the same text.
 func sameInForce(t *testing.T, s config.Source, name, text string, c *config.Config) {
 	t.Helper()
 	var first, second bytes.Buffer
@@ -46,7 +46,8 @@ func sameInForce(t *testing.T, s config.Source, name, text string, c *config.Con
 		c.Listeners = again.Listeners
 	}
 	if root == "" { // which replaces the sites of the file
-		differences = append(differences, unlike("", reflect.ValueOf(c).Elem(), reflect.ValueOf(again).Elem())...)
+		differences = append(differences,
+			unlike("", reflect.ValueOf(c).Elem(), reflect.ValueOf(again).Elem())...)
 	}
 	for _, d := range differences {
 		t.Errorf("what -T prints is another server: %s\nof\n%s\nit is\n%s", d, text, first.String())
@@ -122,8 +123,8 @@ func unlikeListeners(a, b *config.Config) (all []string) {
 		for _, l := range c.Listeners {
 			line := fmt.Sprintf("%v proxies=%+v stream=%v", l.Address, l.Proxies, l.Stream != nil)
 			if l.TLS.Config != nil {
-				line += fmt.Sprint(" ", l.TLS.Config.NextProtos, l.TLS.Config.MinVersion, l.TLS.Config.ClientAuth,
-					len(l.TLS.Config.Certificates))
+				line += fmt.Sprint(" ", l.TLS.Config.NextProtos, l.TLS.Config.MinVersion,
+					l.TLS.Config.ClientAuth, len(l.TLS.Config.Certificates))
 			}
 			all = append(all, line)
 		}
@@ -141,7 +142,8 @@ func unlikeListeners(a, b *config.Config) (all []string) {
 	return all
 }
 
-// TestInForceOfEachKey: -T's text of every value that a key may have alone is the same configuration.
+// TestInForceOfEachKey: -T's text of every value that a key may have alone is the same
+// configuration.
 func TestInForceOfEachKey(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -177,11 +179,12 @@ func valuesFor(tag reflect.StructTag) (all []string) {
 	for _, word := range strings.Fields(tag.Get("oneof")) {
 		all = append(all, fmt.Sprintf("%q", word))
 	}
-	return append(all, "false", `"2s"`, `"1MiB"`, `"10/s"`, `"127.0.0.1:9"`, `["127.0.0.1", "10.0.0.0/8"]`, `"/x"`)
+	return append(all, "false", `"2s"`, `"1MiB"`, `"10/s"`, `"127.0.0.1:9"`,
+		`["127.0.0.1", "10.0.0.0/8"]`, `"/x"`)
 }
 
-// TestInForceOfTheRepository: so it is with every configuration of the repository: its files, those of
-// the scripts of tests, and those that documents show.
+// TestInForceOfTheRepository: so it is with every configuration of the repository: its files, those
+// of the scripts of tests, and those that documents show.
 func TestInForceOfTheRepository(t *testing.T) {
 	t.Parallel()
 	top := must.Get(filepath.Abs("../../.."))(t)
@@ -240,7 +243,8 @@ func TestInForceOfTheRepository(t *testing.T) {
 	t.Log(read)
 }
 
-// TestInForceTogether: keys of which one has its default by another one, or means nothing without it.
+// TestInForceTogether: keys of which one has its default by another one, or means nothing without
+// it.
 func TestInForceTogether(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -257,29 +261,38 @@ func TestInForceTogether(t *testing.T) {
 		{text: "[[listener]]\naddress = \"*:1\"\n" + tls},
 		{text: "[[listener]]\naddress = \"*:1\"\nhttp2 = false\n" + tls},
 		{text: "[[listener]]\naddress = \"*:1\"\nhttp2 = true\n"},
-		{text: "[[listener]]\naddress = \"*:1\"\n" + tls + "[[listener]]\naddress = \"*:2\"\nname = \"a\"\n" +
+		{text: "[[listener]]\naddress = \"*:1\"\n" + tls +
+			"[[listener]]\naddress = \"*:2\"\nname = \"a\"\n" +
 			"[[site]]\nlistener = \"a\"\n" + page + "[[site]]\nscheme = \"https\"\n" + page},
 		{text: "[debug]\n"},
 		{text: "[confine]\n"},
 		{text: "[cache]\n[[site]]\ncache = true\n" + page},
 		{text: "[compression]\n[[site]]\ncompression = false\n[[site.route]]\nprefix = \"/\"\n" +
 			"module = \"serve_files\"\npath = \".\"\n"},
-		{text: "compression = false\n[[site]]\n[[site.route]]\nprefix = \"/\"\nmodule = \"serve_files\"\n" +
+		{text: "compression = false\n[[site]]\n[[site.route]]\nprefix = \"/\"\nmodule = " +
+			"\"serve_files\"\n" +
 			"path = \".\"\ncompression = { level = 9 }\n"},
-		{text: "[access_log]\npath = \"a.log\"\nformat = \"json\"\n[[site]]\naccess_log = { format = \"common\" }\n" + page +
+		{text: "[access_log]\npath = \"a.log\"\nformat = \"json\"\n[[site]]\naccess_log = { format = " +
+			"\"common\" }\n" + page +
 			"[[site]]\nhost = \"b\"\naccess_log = { path = \"b.log\" }\n" + page},
 		{text: "[[stream]]\naddress = \"*:5\"\n[[stream.route]]\naddress = \"127.0.0.1:6\"\n"},
 		{text: "[[stream]]\naddress = \"*:5\"\n" + tls + "[[stream.route]]\naddress = \"127.0.0.1:6\"\n" +
 			"[stream.route.health]\ninterval = \"5s\"\n"},
 		{text: "[[site]]\nhost = \"${NOT_SET_LWANGO:-a.test}\"\n[[site.route]]\nprefix = \"/\"\n" +
-			"module = \"response\"\nbody = \"$${} $${9} $${x y} $${a:-b} ${NOT_SET_LWANGO:-} $${ {path}\"\n"},
+			"module = \"response\"\nbody = \"$${} $${9} $${x y} $${a:-b} ${NOT_SET_LWANGO:-} $${ " +
+			"{path}\"\n"},
 
-		{text: "[[stream]]\naddress = \"*:5\"\n[[stream.route]]\naddress = \"127.0.0.1:6\"\n[[site]]\n" + page,
+		{text: "[[stream]]\naddress = \"*:5\"\n[[stream.route]]\naddress = \"127.0.0.1:6\"\n[[site]]\n" +
+			page,
 			listen: []string{"127.0.0.1:7", "unix:a.sock"}},
-		{text: "[[listener]]\naddress = \"*:1\"\n" + tls + "[[site]]\n" + page, listen: []string{"127.0.0.1:7"}},
-		{text: "[[stream]]\naddress = \"*:5\"\n[[stream.route]]\naddress = \"127.0.0.1:6\"\n[[site]]\n" + page, root: dir},
+		{text: "[[listener]]\naddress = \"*:1\"\n" + tls + "[[site]]\n" + page,
+			listen: []string{"127.0.0.1:7"}},
+		{text: "[[stream]]\naddress = \"*:5\"\n[[stream.route]]\naddress = \"127.0.0.1:6\"\n[[site]]\n" +
+			page, root: dir},
 		{text: "[[stream]]\naddress = \"*:5\"\n[[stream.route]]\naddress = \"127.0.0.1:6\"\n", root: dir},
-		{text: "max_body_size = \"1GiB\"\n[[site]]\ncache = true\nlimit = { max_body_size = \"5GiB\" }\n" + page, root: dir},
+		{
+			text: "max_body_size = \"1GiB\"\n[[site]]\ncache = true\nlimit = { max_body_size = \"5GiB\" " +
+				"}\n" + page, root: dir},
 	} {
 		s := source()
 		s.Listen, s.Root = row.listen, row.root

@@ -19,7 +19,8 @@ import (
 // once, and tells the truth about the defaults.
 func TestManualsOfModules(t *testing.T) {
 	folders := map[string]string{
-		"fastcgi": "fastcgi", "proxy": "handlers/proxy", "redirect": "handlers/redirect", "response": "handlers/response", "serve_files": "handlers/servefiles",
+		"fastcgi": "fastcgi", "proxy": "handlers/proxy", "redirect": "handlers/redirect",
+		"response": "handlers/response", "serve_files": "handlers/servefiles",
 		"scgi": "handlers/scgi", "uwsgi": "handlers/uwsgi",
 	}
 	row := regexp.MustCompile("(?m)^\\| `([a-z0-9_]+)` \\| ([^|]*) \\|")
@@ -47,7 +48,8 @@ func TestManualsOfModules(t *testing.T) {
 			if diff := cmp.Diff(module.NewSettings(), shown, cmpopts.EquateEmpty()); diff != "" {
 				t.Errorf("%s: the default of %s (-program +README.md):\n%s", name, m[1], diff)
 			}
-			if err := file.Err(); err != nil && !strings.Contains(err.Error(), "must be") { // zero may be out of range
+			// zero may be out of range
+			if err := file.Err(); err != nil && !strings.Contains(err.Error(), "must be") {
 				t.Errorf("%s: %v", name, err)
 			}
 		}

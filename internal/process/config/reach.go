@@ -91,14 +91,17 @@ func (c *Config) https(site Site, log *slog.Logger, report func(error)) handlers
 	case err != nil:
 		report(err)
 	case site.Scheme == "https" && site.HTTPS.HTTPS != "":
-		report(handlers.BadKey("https", `has no effect beside scheme = "https": the requests that it is for `+
-			`get to another site; a [[site]] of that host with scheme = "http" has it`))
+		report(handlers.BadKey("https",
+			`has no effect beside scheme = "https": the requests that it is for `+
+				`get to another site; a [[site]] of that host with scheme = "http" has it`))
 	case site.Scheme == "http" && site.HTTPS.HSTS != nil:
-		report(handlers.BadKey("hsts", `has no effect beside scheme = "http": browsers heed it in answers of `+
-			`https alone (RFC 6797 section 7.2)`))
+		report(handlers.BadKey("hsts",
+			`has no effect beside scheme = "http": browsers heed it in answers of `+
+				`https alone (RFC 6797 section 7.2)`))
 	case site.HTTPS.HSTS != nil && !ok:
-		report(handlers.BadKey("hsts", "there is no listener with tls, and none with trusted_proxies, so no "+
-			"answer of https has it"))
+		report(handlers.BadKey("hsts",
+			"there is no listener with tls, and none with trusted_proxies, so no "+
+				"answer of https has it"))
 	}
 	return m
 }

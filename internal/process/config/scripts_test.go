@@ -24,10 +24,11 @@ func TestEnvOfScripts(t *testing.T) {
 	got := make(map[string][]string)
 	s := source()
 	s.Modules = new(handlers.Registry)
-	handlers.RegisterModule(s.Modules, "spy", struct{}{}, func(_ struct{}, env handlers.Env) (conn.Handler, error) {
-		got[env.Prefix] = around.Of(env).Scripts
-		return func(*conn.Request, *conn.Response) int { return 0 }, nil
-	})
+	handlers.RegisterModule(s.Modules, "spy", struct{}{},
+		func(_ struct{}, env handlers.Env) (conn.Handler, error) {
+			got[env.Prefix] = around.Of(env).Scripts
+			return func(*conn.Request, *conn.Response) int { return 0 }, nil
+		})
 	handlers.RegisterModule(s.Modules, "run", ends{}, func(ends, handlers.Env) (conn.Handler, error) {
 		return func(*conn.Request, *conn.Response) int { return 0 }, nil
 	})
@@ -38,7 +39,8 @@ func TestEnvOfScripts(t *testing.T) {
 		"[[site]]\nhost = \"static.example\"\n[[site.route]]\nprefix = \"/other\"\nmodule = \"spy\"\n"
 	must.Get(s.Parse("/etc/t.conf", text))(t)
 	php := []string{".php", ".py"}
-	if want := map[string][]string{"/first": php, "/last": php, "/other": nil}; !reflect.DeepEqual(got, want) {
+	if want := map[string][]string{"/first": php, "/last": php, "/other": nil}; !reflect.DeepEqual(got,
+		want) {
 		t.Errorf("%q, want %q", got, want)
 	}
 }
@@ -48,9 +50,11 @@ func TestEnvOfScripts(t *testing.T) {
 func TestIndexOfAnotherRoute(t *testing.T) {
 	dir := t.TempDir()
 	text := fmt.Sprintf("[[site]]\n"+
-		"[[site.route]]\nprefix = \"/\"\nmodule = \"fastcgi\"\naddress = \"127.0.0.1:9000\"\nscript_path = %q\n"+
+		"[[site.route]]\nprefix = \"/\"\nmodule = \"fastcgi\"\naddress = "+
+		"\"127.0.0.1:9000\"\nscript_path = %q\n"+
 		"index = [\"index.php\", \"index.html\"]\n"+
-		"[[site.route]]\nprefix = \"/old\"\nmodule = \"fastcgi\"\naddress = \"127.0.0.1:9000\"\nscript_path = %q\n"+
+		"[[site.route]]\nprefix = \"/old\"\nmodule = \"fastcgi\"\naddress = "+
+		"\"127.0.0.1:9000\"\nscript_path = %q\n"+
 		"split_path = [\".html\"]\nindex = \"index.html\"\n", dir, dir)
 	if _, err := source().Parse("/etc/t.conf", text); err != nil {
 		t.Error(err)

@@ -24,25 +24,29 @@ func TestErrorsHideSecrets(t *testing.T) {
 		"threads = \"a text that is in front of the ${file:secret}\"", // which a long one is cut in
 	} {
 		_, err := source().Parse(filepath.Join(dir, "t.conf"), text)
-		if err == nil || strings.Contains(err.Error(), "wörd") || strings.Contains(err.Error(), "pass\\") ||
-			!strings.Contains(err.Error(), "${file:"+secret+"}") {
+		if err == nil || strings.Contains(err.Error(), "wörd") ||
+			strings.Contains(err.Error(), "pass\\") || !strings.Contains(err.Error(), "${file:"+secret+"}") {
 			t.Errorf("%s: %v, want the reference in the place of the text", text, err)
 		}
 	}
 }
 
-// TestErrorsHidePartsOfSecrets: no message about a key with a secret has a part of that, whatever the
-// key makes of its text.
+// TestErrorsHidePartsOfSecrets: no message about a key with a secret has a part of that, whatever
+// the key makes of its text.
 func TestErrorsHidePartsOfSecrets(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	file := filepath.Join(dir, "t.conf")
 	const mark = "Q7Z9"
 	wrong := 0
-	for _, text := range []string{mark, mark + "a:" + mark + "b:" + mark + "c", strings.Repeat(mark, 30),
-		"redis://user:x/" + mark + "@host", "http://u:" + mark + "@127.0.0.1:" + mark + "/{" + mark + "}", "~(" + mark, "{" + mark + "}",
-		mark + " " + mark + "," + mark, "-" + mark + "*.[" + mark, "unix:" + mark + "\x01/../" + mark, strings.Repeat("x", 38) + mark,
-		"a" + mark + "=" + mark + ";" + mark, "%zz" + mark + "?" + mark, "${" + mark + "}", mark + ".example.*"} {
+	for _, text := range []string{mark, mark + "a:" + mark + "b:" + mark + "c",
+		strings.Repeat(mark, 30),
+		"redis://user:x/" + mark + "@host", "http://u:" + mark + "@127.0.0.1:" + mark + "/{" + mark + "}",
+		"~(" + mark, "{" + mark + "}",
+		mark + " " + mark + "," + mark, "-" + mark + "*.[" + mark, "unix:" + mark + "\x01/../" + mark,
+		strings.Repeat("x", 38) + mark,
+		"a" + mark + "=" + mark + ";" + mark, "%zz" + mark + "?" + mark, "${" + mark + "}",
+		mark + ".example.*"} {
 		must.Write(t, filepath.Join(dir, "secret"), text+"\n")
 		for _, at := range allSpots() {
 			for i, taken := range []any{"x", []any{"x"}, map[string]any{"x": "x"}} {

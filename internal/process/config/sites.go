@@ -139,8 +139,8 @@ func (c *Config) buildSites(s Source) (sites []builtSite) {
 	return reportRefused(sites)
 }
 
-// checkPrecompressed refuses the key precompressed of a route without compression, which sends nothing
-// that is compressed.
+// checkPrecompressed refuses the key precompressed of a route without compression, which sends
+// nothing that is compressed.
 func (r *Route) checkPrecompressed(set any) {
 	s, ok := set.(*servefiles.Settings)
 	switch {
@@ -148,8 +148,9 @@ func (r *Route) checkPrecompressed(set any) {
 	case !r.Rest.Has("precompressed"):
 		r.Rest.Disregard("precompressed")
 	case s.Precompressed:
-		r.Rest.Errorf("precompressed", "has no effect with compression = false; encodings = [...] of a table "+
-			"compression says which of them are sent")
+		r.Rest.Errorf("precompressed",
+			"has no effect with compression = false; encodings = [...] of a table "+
+				"compression says which of them are sent")
 	}
 }
 

@@ -52,7 +52,8 @@ type Source struct {
 
 	Obtain certs.Options // for tests
 
-	Chosen map[string]sockets.Address // by host and port, where the kernel has chosen that; of a reload
+	// by host and port, where the kernel has chosen that; of a reload
+	Chosen map[string]sockets.Address
 }
 
 // Load reads and checks a whole configuration and builds its handlers. An error in the file is a

@@ -8,7 +8,8 @@ const newest = unix.SYS_MSEAL
 
 // allowed are the calls that nothing but their number decides. Go's runtime is the first part, then
 // files, then sockets; a program's own handlers work with files and sockets as well. Neither execve
-// nor anything about mounts, modules, other processes' memory, keys, io_uring, bpf or users is here.
+// nor anything about mounts, modules, other processes' memory, keys, io_uring, bpf or users is
+// here.
 var allowed = append(older,
 	// Memory and threads.
 	unix.SYS_BRK, unix.SYS_EXIT, unix.SYS_EXIT_GROUP, unix.SYS_FUTEX,

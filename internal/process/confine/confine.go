@@ -53,7 +53,8 @@ func NoNewPrivileges() error {
 	return allThreads("prctl", unix.SYS_PRCTL, unix.PR_SET_NO_NEW_PRIVS, 1, 0)
 }
 
-// DropCapabilities empties all sets of capabilities. It comes after Become, which needs some of them.
+// DropCapabilities empties all sets of capabilities. It comes after Become, which needs some of
+// them.
 func DropCapabilities() error {
 	err := allThreads("prctl", unix.SYS_PRCTL, unix.PR_CAP_AMBIENT, unix.PR_CAP_AMBIENT_CLEAR_ALL, 0)
 	if err != nil {

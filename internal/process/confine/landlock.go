@@ -26,8 +26,8 @@ const (
 		rights.AccessFSMakeFifo | rights.AccessFSMakeSym | rights.AccessFSRefer
 )
 
-// handled are the rights that nothing has without a rule, as far as the kernel knows them. The newer
-// one to connect to a UNIX socket is not among them: see NewFiles.
+// handled are the rights that nothing has without a rule, as far as the kernel knows them. The
+// newer one to connect to a UNIX socket is not among them: see NewFiles.
 var handled = landlock.Config{HandledAccessFS: landlock.V5.HandledAccessFS}.BestEffort()
 
 // Landlock returns the version of the kernel's interface, 0 if there is none: the kernel is older
@@ -46,9 +46,9 @@ type Files struct{ ruleset int }
 // NewFiles lists files, and folders with all below them, to read and to write. A path that does not
 // exist, or that the process cannot reach anyway, is left out; so this comes before Become.
 //
-// Where a path is a link, what it leads to is meant. A rule is about what is there now (landlock(7)):
-// a file that is renamed into the place of a listed file is not listed, but all of a listed folder's
-// files are, whenever they come.
+// Where a path is a link, what it leads to is meant. A rule is about what is there now
+// (landlock(7)): a file that is renamed into the place of a listed file is not listed, but all of a
+// listed folder's files are, whenever they come.
 //
 // Connections are not restricted. Of ports, Landlock (since version 4) knows no addresses, a reload
 // may name others, and a resolver needs one, too. Signals and abstract sockets (version 6) are not,

@@ -1,6 +1,6 @@
-// Reference writes what describes the configuration and the command: the page docs/use/reference.md,
-// the manual pages, the JSON Schema for editors, and completion for shells. Run it by go generate in this
-// folder after a key or a flag has changed; a test fails until then.
+// Reference writes what describes the configuration and the command: the page
+// docs/use/reference.md, the manual pages, the JSON Schema for editors, and completion for shells.
+// Run it by go generate in this folder after a key or a flag has changed; a test fails until then.
 //
 //	main.go    which files are written
 //	keys.go    the keys, from the structs of settings, their comments, and the manuals of modules

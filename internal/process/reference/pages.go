@@ -34,10 +34,12 @@ func (t *table) heading() string {
 	return t.name
 }
 
-const values = "A duration is a string with units, such as \"15s\" (ms, s, m, h), or -1, for none, where " +
+const values = "A duration is a string with units, such as \"15s\" (ms, s, m, h), or -1, for " +
+	"none, where " +
 	"the range begins with it. A size is an integer of " +
 	"bytes, or a string with a unit: KiB, MiB, GiB, TiB (powers of 1024), kB, MB, GB, TB (powers of " +
-	"1000). In every string, ${NAME} stands for a variable of the environment, ${NAME:-DEFAULT} for one that need not be set, ${file:PATH} for what " +
+	"1000). In every string, ${NAME} stands for a variable of the environment, ${NAME:-DEFAULT} for " +
+	"one that need not be set, ${file:PATH} for what " +
 	"is in a file, and $${NAME} for that text itself. A relative path begins in the folder of the " +
 	"configuration."
 
@@ -45,10 +47,12 @@ func page(tables []*table) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "# Reference of the configuration\n\n<!-- %s -->\n\nThe file is TOML; "+
 		"[lwango.conf](../../lwango.conf) explains it by examples, and "+
-		"[lwango.schema.json](lwango.schema.json) is a JSON Schema of it for editors. `lwango -t` checks a file, and `lwango -T` prints what is in "+
+		"[lwango.schema.json](lwango.schema.json) is a JSON Schema of it for editors. `lwango -t` "+
+		"checks a file, and `lwango -T` prints what is in "+
 		"force.\n\n%s\n", notice, values)
 	for _, t := range tables {
-		fmt.Fprintf(&b, "\n## %s\n\n| key | type | default | range | |\n|---|---|---|---|---|\n", t.heading())
+		fmt.Fprintf(&b, "\n## %s\n\n| key | type | default | range | |\n|---|---|---|---|---|\n",
+			t.heading())
 		for _, k := range t.keys {
 			kind := k.kind
 			if k.sub != nil {
@@ -80,13 +84,16 @@ func defaultCode(s string) string {
 
 func confManual(tables []*table) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, ".\\\" %s\n.TH LWANGO.CONF 5 \"\" lwango\n.SH NAME\nlwango.conf \\- configuration of "+
-		"the web server lwango\n.SH DESCRIPTION\nThe file is TOML.\n%s\n.PP\nThe command\n.B lwango \\-t\n"+
-		"checks a file, and\n.B lwango \\-T\nprints what is in force.\n", notice, roff(values))
+	fmt.Fprintf(&b,
+		".\\\" %s\n.TH LWANGO.CONF 5 \"\" lwango\n.SH NAME\nlwango.conf \\- configuration of "+
+			"the web server lwango\n.SH DESCRIPTION\nThe file is TOML.\n%s\n.PP\nThe command\n.B lwango "+
+			"\\-t\n"+
+			"checks a file, and\n.B lwango \\-T\nprints what is in force.\n", notice, roff(values))
 	for _, t := range tables {
 		fmt.Fprintf(&b, ".SH %s\n", roff(strings.ToUpper(t.heading()[:1])+t.heading()[1:]))
 		for _, k := range t.keys {
-			fmt.Fprintf(&b, ".TP\n.B %s\n%s\n.br\n(%s)\n", roff(k.name), roff(plain(k.text)), roff(k.facts()))
+			fmt.Fprintf(&b, ".TP\n.B %s\n%s\n.br\n(%s)\n", roff(k.name), roff(plain(k.text)),
+				roff(k.facts()))
 		}
 	}
 	b.WriteString(".SH SEE ALSO\n.BR lwango (1)\n")
@@ -114,8 +121,8 @@ type command struct {
 
 type option struct{ name, value, text string }
 
-// readUsage takes the usage apart. Each flag stands in a line of its own, two spaces from the margin,
-// and its text from the fourteenth column on, also in the lines that follow.
+// readUsage takes the usage apart. Each flag stands in a line of its own, two spaces from the
+// margin, and its text from the fourteenth column on, also in the lines that follow.
 func readUsage() command {
 	const column = 14
 	var c command
@@ -141,8 +148,9 @@ func readUsage() command {
 func commandManual(c command) string {
 	var b strings.Builder
 	name, flags, _ := strings.Cut(c.synopsis, " ")
-	fmt.Fprintf(&b, ".\\\" %s\n.TH LWANGO 1 \"\" lwango\n.SH NAME\nlwango \\- web server\n.SH SYNOPSIS\n"+
-		".B %s\n%s\n.SH OPTIONS\n", notice, name, roff(flags))
+	fmt.Fprintf(&b,
+		".\\\" %s\n.TH LWANGO 1 \"\" lwango\n.SH NAME\nlwango \\- web server\n.SH SYNOPSIS\n"+
+			".B %s\n%s\n.SH OPTIONS\n", notice, name, roff(flags))
 	for _, o := range c.flags {
 		fmt.Fprintf(&b, ".TP\n.BI %s \" %s\"\n%s\n", roff(o.name), o.value, roff(o.text))
 	}

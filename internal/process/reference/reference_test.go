@@ -25,7 +25,9 @@ func TestUpToDate(t *testing.T) {
 			continue
 		}
 		if diff := cmp.Diff(string(got), want); diff != "" {
-			t.Errorf("%s is not up to date: run go generate ./internal/process/reference (-there +generated):\n%s", name, diff)
+			t.Errorf(
+				"%s is not up to date: run go generate ./internal/process/reference (-there +generated):\n%s",
+				name, diff)
 		}
 	}
 }
@@ -42,7 +44,8 @@ func TestComplete(t *testing.T) {
 			if !strings.Contains(page, "| `"+k.name+"` | "+k.kind) {
 				t.Errorf("the page has no %s %s", table.name, k.name)
 			}
-			if !strings.Contains(manual, ".B "+roff(k.name)+"\n"+roff(plain(k.text))+"\n.br\n("+roff(k.facts())+")\n") {
+			if !strings.Contains(manual,
+				".B "+roff(k.name)+"\n"+roff(plain(k.text))+"\n.br\n("+roff(k.facts())+")\n") {
 				t.Errorf("the manual has no %s %s", table.name, k.name)
 			}
 		}

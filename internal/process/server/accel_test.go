@@ -70,7 +70,8 @@ limit = { deny = ["127.0.0.0/8"] }
 		{"GET", "/?to=/files/a%2520b.txt", "bytes=4-", 206, "file"},
 		{"GET", "/?to=/files/none", "", 404, ""},
 		{"GET", "/?to=/closed/a%2520b.txt", "", 403, ""},
-		{"POST", "/?to=/other%3Fx=1", "", 200, "GET /other?x=1 "}, // by the only connection that there may be
+		// by the only connection that there may be
+		{"POST", "/?to=/other%3Fx=1", "", 200, "GET /other?x=1 "},
 		{"GET", "/plain?to=/files/a%2520b.txt", "", 200, "GET /plain?to=/files/a%2520b.txt "},
 		{"GET", "/?to=files", "", 500, ""},
 		{"GET", "/?to=/../files", "", 500, ""},
@@ -87,7 +88,8 @@ limit = { deny = ["127.0.0.0/8"] }
 		if resp.StatusCode != test.status || test.status < 400 && body != test.want {
 			t.Errorf("%s %s: %s, %q", test.method, test.path, resp.Status, body)
 		}
-		own, led := resp.Header.Get("Content-Type") == "application/x-own", strings.HasPrefix(test.path, "/?")
+		own, led := resp.Header.Get("Content-Type") == "application/x-own", strings.HasPrefix(test.path,
+			"/?")
 		if good := test.status < 400; own != (good && test.status != 0) ||
 			led && good != (resp.Header.Get("Content-Disposition") != "") ||
 			led && test.status != 500 && resp.Header.Get("Set-Cookie") != "a=b" ||
@@ -98,7 +100,8 @@ limit = { deny = ["127.0.0.0/8"] }
 	wait.Until(t, "the log says why", func() bool {
 		return strings.Count(log.String(), "X-Accel-Redirect or X-Sendfile cannot be followed") == 2
 	})
-	if text := log.String(); strings.Count(text, "level=ERROR") != 2 || !strings.Contains(text, " to=files ") {
+	if text := log.String(); strings.Count(text, "level=ERROR") != 2 ||
+		!strings.Contains(text, " to=files ") {
 		t.Errorf("not a line for each, with where it leads:\n%s", text)
 	}
 }
@@ -129,8 +132,9 @@ accel_redirect = true
 	})
 }
 
-// TestAccelRedirectFields: the application's fields with all their values, in answers that they fit:
-// several ranges have a type of their own, and a 304 has no content. A space in the path is one.
+// TestAccelRedirectFields: the application's fields with all their values, in answers that they
+// fit: several ranges have a type of their own, and a 304 has no content. A space in the path is
+// one.
 func TestAccelRedirectFields(t *testing.T) {
 	app := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		h := w.Header()

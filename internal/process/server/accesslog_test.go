@@ -37,7 +37,8 @@ func TestAccessLogsOfSites(t *testing.T) {
 	leak.Goroutines(t)
 	dir := t.TempDir()
 	site := func(host, log string) string {
-		return fmt.Sprintf("[[site]]\nhost = %q\n%s\n[[site.route]]\nprefix = \"/\"\nmodule = \"response\"\nbody = \"x\"\n",
+		return fmt.Sprintf(
+			"[[site]]\nhost = %q\n%s\n[[site.route]]\nprefix = \"/\"\nmodule = \"response\"\nbody = \"x\"\n",
 			host, log)
 	}
 	text := func(server string, sites ...string) string {
@@ -50,7 +51,9 @@ func TestAccessLogsOfSites(t *testing.T) {
 	s := serve(t, src, text(all, site("plain", ""),
 		site("own", "[site.access_log]\npath = \"own\""),
 		site("shared", "[site.access_log]\npath = \"./own\"\nformat = \"own {target}\""),
-		site("other", "[site.access_log]\nformat = \"other {target}\"\n[[site.rule]]\npath = \"/denied\"\ndeny = 403")))
+		site("other",
+			"[site.access_log]\nformat = \"other {target}\"\n[[site.rule]]\npath = \"/denied\"\ndeny = "+
+				"403")))
 	hosts := []string{"plain", "own", "shared", "other", "unknown"}
 	for _, host := range hosts {
 		ask(t, s.at, host, "/1")
@@ -58,7 +61,8 @@ func TestAccessLogsOfSites(t *testing.T) {
 	ask(t, s.at, "other", "/denied")
 
 	// All that was logged is in the files of before.
-	s.reload(text(all, site("plain", "[site.access_log]\npath = \"plain\""), site("own", ""), site("shared", ""), site("other", "")))
+	s.reload(text(all, site("plain", "[site.access_log]\npath = \"plain\""), site("own", ""),
+		site("shared", ""), site("other", "")))
 	for name, want := range map[string]string{
 		"all": "plain /1\nother /1\nunknown /1\nother /denied\n", // the first site answers for unknown
 		"own": "own /1\nown /1\n"} {
@@ -72,14 +76,18 @@ func TestAccessLogsOfSites(t *testing.T) {
 
 	// A reload that fails changes nothing.
 	must.Do(t, syscall.Mkfifo(filepath.Join(dir, "unread"), 0o600))
-	s.write(text(all, site("plain", "[site.access_log]\npath = \"new\""), site("own", "[site.access_log]\npath = \"unread\"")))
-	if err := s.Reload(); err == nil || !strings.Contains(err.Error(), ".conf:18: site.access_log.path: open "+dir+"/unread: no such device or address") {
+	s.write(text(all, site("plain", "[site.access_log]\npath = \"new\""),
+		site("own", "[site.access_log]\npath = \"unread\"")))
+	if err := s.Reload(); err == nil ||
+		!strings.Contains(err.Error(),
+			".conf:18: site.access_log.path: open "+dir+"/unread: no such device or address") {
 		t.Fatal(err)
 	}
 	ask(t, s.at, "plain", "/3")
 
 	// Without the server's log, only sites with one of their own are logged.
-	s.reload(text("", site("plain", ""), site("own", "[site.access_log]\npath = \"own\"\nformat = \"{target}\"")))
+	s.reload(text("", site("plain", ""),
+		site("own", "[site.access_log]\npath = \"own\"\nformat = \"{target}\"")))
 	for _, host := range hosts {
 		ask(t, s.at, host, "/4")
 	}
@@ -152,11 +160,12 @@ func TestAccessLogUnderWay(t *testing.T) {
 	began, over := make(chan struct{}), make(chan struct{})
 	src := source()
 	src.File = filepath.Join(dir, "lwango.conf")
-	src.Routes = []handlers.Route{{Prefix: "/", Handler: func(req *conn.Request, _ *conn.Response) int {
-		close(began)
-		_ = req.Await(wait.Patience, func(context.Context) error { <-over; return nil })
-		return 204
-	}}}
+	src.Routes = []handlers.Route{{Prefix: "/",
+		Handler: func(req *conn.Request, _ *conn.Response) int {
+			close(began)
+			_ = req.Await(wait.Patience, func(context.Context) error { <-over; return nil })
+			return 204
+		}}}
 	s := serve(t, src, logs("old"))
 	answered := make(chan struct{})
 	go func() {
@@ -168,7 +177,8 @@ func TestAccessLogUnderWay(t *testing.T) {
 	close(over)
 	<-answered
 	s.end()
-	if old, now := must.Read(t, filepath.Join(dir, "old")), must.Read(t, filepath.Join(dir, "new")); old != "" || now != "new /x\n" {
+	if old, now := must.Read(t, filepath.Join(dir, "old")), must.Read(t,
+		filepath.Join(dir, "new")); old != "" || now != "new /x\n" {
 		t.Errorf("old: %q, new: %q", old, now)
 	}
 }

@@ -27,7 +27,8 @@ type acmeServer struct {
 	ca *acme.Server
 }
 
-// startACME starts a server in a folder; keys are those of [tls] acme, and more is for its listener.
+// startACME starts a server in a folder; keys are those of [tls] acme, and more is for its
+// listener.
 func startACME(t *testing.T, ca *acme.Server, dir, keys, more string) *acmeServer {
 	t.Helper()
 	return startACMEBy(t, server.Start, ca, dir, keys, more)
@@ -61,8 +62,8 @@ func (s *acmeServer) text(keys, more string) string {
 
 // acmeFile is where a server of that folder has the certificate of a domain.
 func acmeFile(ca *acme.Server, dir, domain string) string {
-	return filepath.Join(dir, "acme", strings.NewReplacer("https://", "", ":", "-", "/", "-").Replace(ca.URL),
-		domain+".pem")
+	return filepath.Join(dir, "acme",
+		strings.NewReplacer("https://", "", ":", "-", "/", "-").Replace(ca.URL), domain+".pem")
 }
 
 // await waits until a client that asks for a name gets a certificate for it.
@@ -120,7 +121,8 @@ func TestACME(t *testing.T) {
 	s.await("a.test")
 	s.await("b.test")
 	// As with certificates of the operator's own, the first one is for other names.
-	if name, err := s.connect(&tls.Config{ServerName: "c.test", InsecureSkipVerify: true}); name != "a.test" {
+	if name, err := s.connect(
+		&tls.Config{ServerName: "c.test", InsecureSkipVerify: true}); name != "a.test" {
 		t.Errorf("for another name: %s, %v", name, err)
 	}
 	s.end()
@@ -130,16 +132,17 @@ func TestACME(t *testing.T) {
 	if got := fmt.Sprint(ca.Contacts()); got != "[mailto:a@example.org]" {
 		t.Errorf("contacts: %s", got)
 	}
-	err := filepath.WalkDir(filepath.Join(dir, "acme"), func(path string, d os.DirEntry, err error) error {
-		if err != nil {
+	err := filepath.WalkDir(filepath.Join(dir, "acme"),
+		func(path string, d os.DirEntry, err error) error {
+			if err != nil {
+				return err
+			}
+			info, err := d.Info()
+			if err == nil && info.Mode().Perm()&0o077 != 0 {
+				t.Errorf("%s: mode %v", path, info.Mode())
+			}
 			return err
-		}
-		info, err := d.Info()
-		if err == nil && info.Mode().Perm()&0o077 != 0 {
-			t.Errorf("%s: mode %v", path, info.Mode())
-		}
-		return err
-	})
+		})
 	if err != nil {
 		t.Error(err)
 	}
@@ -191,7 +194,8 @@ func TestACMEChallenge(t *testing.T) {
 			NextProtos: []string{"acme-tls/1"}, InsecureSkipVerify: true}))(t)
 		_ = c.SetDeadline(time.Now().Add(wait.Patience))
 		_, _ = c.Write([]byte("GET / HTTP/1.1\r\nHost: a.test\r\n\r\n")) // may be too late already
-		if got, err := io.ReadAll(c); len(got) > 0 || err != nil && strings.Contains(err.Error(), "timeout") {
+		if got, err := io.ReadAll(c); len(got) > 0 ||
+			err != nil && strings.Contains(err.Error(), "timeout") {
 			t.Errorf("%s: a request beside the proof: %q, %v", tls.VersionName(version), got, err)
 		}
 		c.Close()
@@ -252,7 +256,8 @@ func TestACMERefused(t *testing.T) {
 	defer func() { obtain = certs.Options{} }()
 	reason := &acme.Problem{Status: 403, Type: "unauthorized", Detail: "because we say so"}
 	limited := &acme.Problem{Status: 429, Type: "rateLimited", Detail: "too many", RetryAfter: "3600"}
-	down := &acme.Problem{Status: 503, Type: "serverInternal", Detail: "maintenance", RetryAfter: "3600"}
+	down := &acme.Problem{Status: 503, Type: "serverInternal", Detail: "maintenance",
+		RetryAfter: "3600"}
 	for _, test := range []struct {
 		step    string
 		problem *acme.Problem
@@ -266,7 +271,8 @@ func TestACMERefused(t *testing.T) {
 		{"finalize", reason, true, []string{"because we say so"}},
 		{"cert", reason, true, []string{"because we say so"}},
 		{"newOrder", limited, false, []string{"too many", "next_attempt_in=1h0m0s"}},
-		{"directory", limited, false, []string{"too many", "domains=\"[a.test b.test]\"", "next_attempt_in=1h0m0s"}},
+		{"directory", limited, false,
+			[]string{"too many", "domains=\"[a.test b.test]\"", "next_attempt_in=1h0m0s"}},
 		{"newOrder", down, false, []string{"maintenance", "next_attempt_in=1h0m0s"}},
 	} {
 		t.Run(fmt.Sprint(test.step, test.problem.Status), func(t *testing.T) {
@@ -314,8 +320,8 @@ func TestACMEUnwritten(t *testing.T) {
 	}
 }
 
-// TestACMENoAuthority: without an authority, or with one that does not answer, the server serves and
-// ends as usual.
+// TestACMENoAuthority: without an authority, or with one that does not answer, the server serves
+// and ends as usual.
 func TestACMENoAuthority(t *testing.T) {
 	leak.Goroutines(t)
 	ca := acme.New(t)

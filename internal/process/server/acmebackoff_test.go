@@ -25,7 +25,8 @@ func TestACMEBackOffStays(t *testing.T) {
 	})
 	s := startACME(t, ca, t.TempDir(), `domains = ["a.test"]`, "tls = { acme = true }")
 	s.logged("certificate cannot be obtained")
-	for _, domains := range []string{`domains = ["a.test", "b.test"]`, `domains = ["a.test", "c.test"]`} {
+	for _, domains := range []string{`domains = ["a.test", "b.test"]`,
+		`domains = ["a.test", "c.test"]`} {
 		s.reload(s.text(domains, "tls = { acme = true }"))
 		s.await(domains[len(domains)-8 : len(domains)-2]) // it comes behind a.test
 	}
@@ -35,7 +36,8 @@ func TestACMEBackOffStays(t *testing.T) {
 }
 
 // TestACMEBackOffSurvives: a process that is started anew waits as long as the one before it would
-// have, for that domain alone. A certificate ends that, another account, a file that is gone or damaged.
+// have, for that domain alone. A certificate ends that, another account, a file that is gone or
+// damaged.
 func TestACMEBackOffSurvives(t *testing.T) {
 	ca := acme.New(t)
 	var orders atomic.Int32
@@ -76,7 +78,8 @@ func TestACMEBackOffSurvives(t *testing.T) {
 	if n := orders.Load(); n != 1 {
 		t.Errorf("%d orders for the domain that was refused, want one", n)
 	}
-	for i, text := range []string{"", "nonsense\n", "2999-01-01T00:00:00Z 1m0s -\n", "2026-01-01T00:00:00Z 1m0s -\n"} {
+	for i, text := range []string{"", "nonsense\n", "2999-01-01T00:00:00Z 1m0s -\n",
+		"2026-01-01T00:00:00Z 1m0s -\n"} {
 		must.Do(t, os.WriteFile(file, []byte(text), 0o600))
 		start(one, failed).end()
 		if n := orders.Load(); n != int32(i+2) {

@@ -62,12 +62,14 @@ func TestACMEReload(t *testing.T) {
 		t.Errorf("after a reload that was refused: %q, %v", name, err)
 	}
 	reload("", "tls = "+plain)
-	if name, err := s.connect(&tls.Config{ServerName: "a.test", InsecureSkipVerify: true}); name != "own.test" {
+	if name, err := s.connect(
+		&tls.Config{ServerName: "a.test", InsecureSkipVerify: true}); name != "own.test" {
 		t.Errorf("without acme: %q, %v", name, err)
 	}
 }
 
-// TestACMEReloadUnread: a reload keeps the certificate in force whose file cannot be read just then.
+// TestACMEReloadUnread: a reload keeps the certificate in force whose file cannot be read just
+// then.
 func TestACMEReloadUnread(t *testing.T) {
 	ca := acme.New(t)
 	dir := t.TempDir()
@@ -181,13 +183,14 @@ func TestACMELeftovers(t *testing.T) {
 	for _, entry := range left {
 		names = append(names, entry.Name())
 	}
-	if got := strings.Join(names, " "); got != ".new-1 .new-3 .new-5 a.test.pem account.key new-4 target" {
+	if got := strings.Join(names,
+		" "); got != ".new-1 .new-3 .new-5 a.test.pem account.key new-4 target" {
 		t.Errorf("left: %s, %v", got, err)
 	}
 }
 
-// TestACMEUpgrade: the new process of an upgrade obtains nothing before it has taken over: until then
-// the old one does.
+// TestACMEUpgrade: the new process of an upgrade obtains nothing before it has taken over: until
+// then the old one does.
 func TestACMEUpgrade(t *testing.T) {
 	ca := acme.New(t)
 	_, news := must.Pipe(t)
@@ -202,8 +205,8 @@ func TestACMEUpgrade(t *testing.T) {
 	s.await("a.test")
 }
 
-// TestACMETurns: while another process orders certificates for the folder, as at an upgrade, nothing is
-// ordered.
+// TestACMETurns: while another process orders certificates for the folder, as at an upgrade,
+// nothing is ordered.
 func TestACMETurns(t *testing.T) {
 	ca := acme.New(t)
 	dir := t.TempDir()

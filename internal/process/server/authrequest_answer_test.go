@@ -33,7 +33,8 @@ func (p *portal) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h := w.Header()
 	switch {
 	case user != "":
-	case strings.HasPrefix(r.Header.Get("X-Forwarded-Uri"), "/public/"), r.Header.Get("X-Original-Method") == "OPTIONS":
+	case strings.HasPrefix(r.Header.Get("X-Forwarded-Uri"), "/public/"),
+		r.Header.Get("X-Original-Method") == "OPTIONS":
 		return // which are for all
 	}
 	switch user {
@@ -88,25 +89,31 @@ func startPortal(t *testing.T) (p *portal, at string) {
 
 // portalConf is a site behind a portal.
 func portalConf(auth, at string) string {
-	return "[[site]]\nerror_pages = { 504 = '/page' }\n[[site.route]]\nprefix = '/check'\nmodule = 'proxy'\naddress = '" + at +
-		"'\nfirst_byte_timeout = '50ms'\n[[site.route]]\nprefix = '/page'\nmodule = 'response'\nbody = 'a page'\n" +
+	return "[[site]]\nerror_pages = { 504 = '/page' }\n[[site.route]]\nprefix = '/check'\nmodule = " +
+		"'proxy'\naddress = '" + at +
+		"'\nfirst_byte_timeout = '50ms'\n[[site.route]]\nprefix = '/page'\nmodule = 'response'\nbody = " +
+		"'a page'\n" +
 		"[[site.route]]\nprefix = '/'\nhandler = 'echo'\nauth = { request = '/check?groups=a', " +
-		"copy_headers = ['Remote-User', 'Remote-Groups', 'X-Seen', 'X-Auth-Request-Email'], " + auth + " }\n"
+		"copy_headers = ['Remote-User', 'Remote-Groups', 'X-Seen', 'X-Auth-Request-Email'], " + auth +
+		" }\n"
 }
 
-// TestWholeAnswer: what the portal says to those who may not pass reaches them as it is. What it says
-// of others reaches the application and, where the configuration says so, the client.
+// TestWholeAnswer: what the portal says to those who may not pass reaches them as it is. What it
+// says of others reaches the application and, where the configuration says so, the client.
 func TestWholeAnswer(t *testing.T) {
 	t.Parallel()
 	_, at := startPortal(t)
 	s := source()
 	log := new(logtext.Buffer)
 	s.Logger = logtext.Logger(t, log)
-	srv := sites(t, s, "", portalConf("whole_answer = true, answer_headers = ['Set-Cookie'], user_header = 'Remote-User', "+
-		"request_headers = { X-Auth-Request-Redirect = '{scheme}://{host}{uri}', X-Empty = '{user}' }", at))
+	srv := sites(t, s, "",
+		portalConf("whole_answer = true, answer_headers = ['Set-Cookie'], user_header = 'Remote-User', "+
+			"request_headers = { X-Auth-Request-Redirect = '{scheme}://{host}{uri}', X-Empty = '{user}' }",
+			at))
 	ask := func(line, user string) testserver.Answer {
 		fields := []string{"Remote-User: forged", "Remote_Groups: forged", "X-Auth-Request-Email: forged",
-			"X-Original-URL: http://forged/", "X-Forwarded-Uri: /forged", "X-Auth-Request-Redirect: /forged", "X-Empty: forged"}
+			"X-Original-URL: http://forged/", "X-Forwarded-Uri: /forged", "X-Auth-Request-Redirect: /forged",
+			"X-Empty: forged"}
 		if user != "" {
 			fields = append(fields, "Cookie: user="+user)
 		}
@@ -118,7 +125,9 @@ func TestWholeAnswer(t *testing.T) {
 		fields string // of the answer: Location, Set-Cookie, WWW-Authenticate, Content-Type
 		text   string
 	}{
-		{"", 302, "[https://login.test/?rd=http://test.example/a%20b?x=1] [csrf=1 csrf2=2] [] [text/html; charset=utf-8]",
+		{"", 302,
+			"[https://login.test/?rd=http://test.example/a%20b?x=1] [csrf=1 csrf2=2] [] [text/html; " +
+				"charset=utf-8]",
 			"<a href=\"https://login.test/?rd=http://test.example/a%20b?x=1\">Found</a>.\n\n"},
 		{"api", 401, "[] [] [Bearer] [text/html; charset=utf-8]", "*"}, // the server's own page
 		{"eve", 403, "[] [] [] [text/page]", "not for you"},
@@ -128,24 +137,28 @@ func TestWholeAnswer(t *testing.T) {
 	} {
 		a := ask("GET /a%20b?x=1", tt.user)
 		h := a.Header
-		fields := fmt.Sprint(h["Location"], " ", h["Set-Cookie"], " ", h["Www-Authenticate"], " ", h["Content-Type"])
+		fields := fmt.Sprint(h["Location"], " ", h["Set-Cookie"], " ", h["Www-Authenticate"], " ",
+			h["Content-Type"])
 		if tt.user == "cut" && a.StatusCode == 502 { // found out before any of it was passed on
 			continue
 		}
-		if a.StatusCode != tt.status || tt.fields != "" && fields != tt.fields || tt.text != "*" && a.Text != tt.text ||
-			h.Get("X-Hop") != "" || strings.Contains(a.Text, "forged") && tt.status != 200 {
+		if a.StatusCode != tt.status || tt.fields != "" && fields != tt.fields ||
+			tt.text != "*" && a.Text != tt.text || h.Get("X-Hop") != "" ||
+			strings.Contains(a.Text, "forged") && tt.status != 200 {
 			t.Errorf("%q: %s, %s, %.200q", tt.user, a.Status, fields, a.Text)
 		}
 	}
 	a := ask("GET /a%20b?x=1", "ann")
 	for _, want := range []string{"\nRemote-User: ann\n", "\nRemote-Groups: a,b\n",
-		"\nX-Seen: GET /check?groups=a [http://test.example/a%20b?x=1] [GET] [/a%20b?x=1] [GET] [test.example] " +
+		"\nX-Seen: GET /check?groups=a [http://test.example/a%20b?x=1] [GET] [/a%20b?x=1] [GET] " +
+			"[test.example] " +
 			"[http://test.example/a%20b?x=1] []\n"} {
 		if a.StatusCode != 200 || !strings.Contains(a.Text, want) {
 			t.Errorf("%s: no %q in %s", a.Status, want, a.Text)
 		}
 	}
-	if strings.Contains(a.Text, "Email") || strings.Contains(a.Text, "emote-User: forged") || strings.Contains(a.Text, "emote_Groups") {
+	if strings.Contains(a.Text, "Email") || strings.Contains(a.Text, "emote-User: forged") ||
+		strings.Contains(a.Text, "emote_Groups") {
 		t.Errorf("%s", a.Text)
 	}
 	if a := ask("HEAD /", ""); a.StatusCode != 302 || a.Text != "" {
@@ -158,7 +171,8 @@ func TestWholeAnswer(t *testing.T) {
 func TestAuthCache(t *testing.T) {
 	t.Parallel()
 	p, at := startPortal(t)
-	for by, sameForAll := range map[string]bool{"": false, ", cache_by = 'host', user_header = 'Remote-User'": true} {
+	for by, sameForAll := range map[string]bool{"": false,
+		", cache_by = 'host', user_header = 'Remote-User'": true} {
 		srv := sites(t, source(), "", portalConf("whole_answer = true, cache = '30s'"+by, at))
 		asks := func(line string, fields ...string) int32 {
 			t.Helper()
@@ -187,7 +201,8 @@ func TestAuthCache(t *testing.T) {
 			{"GET /", []string{ann, "Sec-WebSocket-Protocol: bearer.x"}, true},
 			{"GET /", []string{ann, "Sec-WebSocket-Protocol: bearer.y"}, true},
 			{"GET /", []string{ann, "Sec-Token: x"}, true}, {"GET /", []string{ann, "If-Token: x"}, true},
-			{"GET /", []string{ann, "Cookie: more=x"}, true}, {"GET /", []string{"Cookie: user=ann; more=x"}, true},
+			{"GET /", []string{ann, "Cookie: more=x"}, true},
+			{"GET /", []string{"Cookie: user=ann; more=x"}, true},
 			// What it asks for.
 			{"GET /x", []string{ann}, !sameForAll}, {"GET /?x", []string{ann}, !sameForAll},
 			{"PUT /", []string{ann}, !sameForAll},
@@ -223,35 +238,47 @@ func TestAuthKeys(t *testing.T) {
 	t.Parallel()
 	const refused = "t.conf:2: site.auth."
 	for auth, want := range map[string]string{
-		"htpasswd = 'x', cache = '1s'":        "cache: is for the answer to request, which is missing",
-		"htpasswd = 'x', whole_answer = true": "whole_answer: is for the answer to request, which is missing",
-		"request = '/a', cache_by = 'host'":   "cache_by: is for cache, which is missing",
-		"request = '/a', cache = '11m'":       "cache: must be between 0s and 10m, found 11m",
+		"htpasswd = 'x', cache = '1s'": "cache: is for the answer to request, which is missing",
+		"htpasswd = 'x', whole_answer = true": "whole_answer: is for the answer to request, which is " +
+			"missing",
+		"request = '/a', cache_by = 'host'": "cache_by: is for cache, which is missing",
+		"request = '/a', cache = '11m'":     "cache: must be between 0s and 10m, found 11m",
 		"request = '/a', cache = '1s', cache_by = 'host'": `cache_by: "host" needs user_header, ` +
 			"since only an answer that names a user holds for all targets",
 		"request = '/a', cache = '1s', cache_by = 'x'": `cache_by: expected "target" or "host", found "x"`,
 		"request = '/a?b c'":                           `request: expected the path of a route, such as "/auth-check", not "/a?b c"`,
 		"request = '/b?c'":                             "request: the site has no route for /b",
-		"request = '/a', answer_headers = 'a b'":       "answer_headers: a b: not a valid name of a header field",
-		"request = '/a', user_header = 'connection'":   "user_header: connection: is set by the server itself",
-		"request = '/a', user_header = 'via'":          "user_header: via is about the message itself",
-		"request = '/a', copy_headers = 'X-Forwarded-Port'": "copy_headers: X-Forwarded-Port tells an application of the " +
+		"request = '/a', answer_headers = 'a b'": "answer_headers: a b: not a valid name of a " +
+			"header field",
+		"request = '/a', user_header = 'connection'": "user_header: connection: is set by the server " +
+			"itself",
+		"request = '/a', user_header = 'via'": "user_header: via is about the message itself",
+		"request = '/a', copy_headers = 'X-Forwarded-Port'": "copy_headers: X-Forwarded-Port tells an " +
+			"application of the " +
 			"client's connection, not of the user",
-		"request = '/a', copy_headers = 'X-Request-ID'":              "copy_headers: X-Request-ID is set by the server itself",
-		"request = '/a', request_headers = { host = 'x' }":           "request_headers: host is about the message itself",
-		"request = '/a', request_headers = { Expect = 'x' }":         "request_headers: Expect is about the message itself",
-		"request = '/a', request_headers = { via = 'x' }":            "request_headers: via is about the message itself",
-		"request = '/a', request_headers = { TE = 'x' }":             "request_headers: TE is about the message itself",
-		"request = '/a', request_headers = { X-Request-ID = 'x' }":   "request_headers: X-Request-ID is set by the server itself",
-		"request = '/a', request_headers = { X-A = 'x', x_a = 'y' }": "request_headers: x_a is given twice",
-		"request = '/a', request_headers = { A = '{path}' }":         `request_headers: A: "{path}": unknown placeholder {path}`,
+		"request = '/a', copy_headers = 'X-Request-ID'": "copy_headers: X-Request-ID is " +
+			"set by the server itself",
+		"request = '/a', request_headers = { host = 'x' }": "request_headers: host is about " +
+			"the message itself",
+		"request = '/a', request_headers = { Expect = 'x' }": "request_headers: Expect is " +
+			"about the message itself",
+		"request = '/a', request_headers = { via = 'x' }": "request_headers: via is about " +
+			"the message itself",
+		"request = '/a', request_headers = { TE = 'x' }": "request_headers: TE is about " +
+			"the message itself",
+		"request = '/a', request_headers = { X-Request-ID = 'x' }": "request_headers: X-Request-ID " +
+			"is set by the server itself",
+		"request = '/a', request_headers = { X-A = 'x', x_a = 'y' }": "request_headers: x_a is given " +
+			"twice",
+		"request = '/a', request_headers = { A = '{path}' }": `request_headers: A: "{path}": unknown placeholder {path}`,
 	} {
 		text := "[[site]]\nauth = { " + auth + " }\n[[site.route]]\nprefix = '/a'\nhandler = 'echo'\n"
 		if _, err := source().Parse("t.conf", text); !strings.HasPrefix(fmt.Sprint(err), refused+want) {
 			t.Errorf("%s\ngot  %v\nwant %s", auth, err, refused+want)
 		}
 	}
-	for _, name := range []string{"X-Forwarded-For", "x-forwarded-proto", "X-Forwarded-Host", "X-Forwarded-Port",
+	for _, name := range []string{"X-Forwarded-For", "x-forwarded-proto", "X-Forwarded-Host",
+		"X-Forwarded-Port",
 		"X-Forwarded-Prefix", "X-Real-IP", "Forwarded", "X_Forwarded_For"} {
 		text := "[[site]]\nauth = { request = '/a', request_headers = { " + name + " = 'x' } }\n" +
 			"[[site.route]]\nprefix = '/a'\nhandler = 'echo'\n"

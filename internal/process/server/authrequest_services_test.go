@@ -15,9 +15,9 @@ import (
 	testserver "github.com/lwango/lwango/internal/test/server"
 )
 
-// vouch answers as Vouch Proxy does: at /validate for the server, by a cookie and for the host that it
-// is asked for; at /login and /auth, which is where an identity provider sends the browser back, for
-// browsers. The program itself cannot be had from the module proxy.
+// vouch answers as Vouch Proxy does: at /validate for the server, by a cookie and for the host that
+// it is asked for; at /login and /auth, which is where an identity provider sends the browser back,
+// for browsers. The program itself cannot be had from the module proxy.
 func vouch(domain string) http.Handler {
 	mux := http.NewServeMux()
 	refuse := func(w http.ResponseWriter, why string) {
@@ -46,7 +46,8 @@ func vouch(domain string) http.Handler {
 			http.Error(w, "400 Bad Request", http.StatusBadRequest)
 			return
 		}
-		http.SetCookie(w, &http.Cookie{Name: "VouchSession", Value: url.QueryEscape(u.String()), Path: "/"})
+		http.SetCookie(w,
+			&http.Cookie{Name: "VouchSession", Value: url.QueryEscape(u.String()), Path: "/"})
 		http.Redirect(w, r, "/auth?state=x&code=y", http.StatusFound)
 	})
 	mux.HandleFunc("/auth", func(w http.ResponseWriter, r *http.Request) {
@@ -62,14 +63,15 @@ func vouch(domain string) http.Handler {
 	return mux
 }
 
-// authelia answers as Authelia does, at its endpoints for servers that send what Traefik and what nginx
-// sends. Both want to know of an address with https. The program itself cannot be had from the module
-// proxy.
+// authelia answers as Authelia does, at its endpoints for servers that send what Traefik and what
+// nginx sends. Both want to know of an address with https. The program itself cannot be had from
+// the module proxy.
 func authelia(portal string) http.Handler {
 	answer := func(w http.ResponseWriter, r *http.Request, method string, u *url.URL, redirects bool) {
 		c, err := r.Cookie("authelia_session")
 		to := portal + "/?" + url.Values{"rd": {u.String()}, "rm": {method}}.Encode()
-		page := strings.Contains(r.Header.Get("Accept"), "text/html") && r.Header.Get("X-Requested-With") == ""
+		page := strings.Contains(r.Header.Get("Accept"), "text/html") &&
+			r.Header.Get("X-Requested-With") == ""
 		switch {
 		case u.Scheme != "https" && u.Scheme != "wss" || method == "":
 			http.Error(w, "401 Unauthorized", http.StatusUnauthorized)
@@ -97,7 +99,8 @@ func authelia(portal string) http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("/api/authz/forward-auth", func(w http.ResponseWriter, r *http.Request) {
 		h := r.Header
-		u, _ := url.Parse(h.Get("X-Forwarded-Proto") + "://" + h.Get("X-Forwarded-Host") + h.Get("X-Forwarded-Uri"))
+		u, _ := url.Parse(h.Get("X-Forwarded-Proto") + "://" + h.Get("X-Forwarded-Host") +
+			h.Get("X-Forwarded-Uri"))
 		answer(w, r, h.Get("X-Forwarded-Method"), u, true)
 	})
 	mux.HandleFunc("/api/authz/auth-request", func(w http.ResponseWriter, r *http.Request) {
@@ -108,13 +111,17 @@ func authelia(portal string) http.Handler {
 }
 
 // services starts a site that asks a service, whose address is in the place of SERVICE.
-func services(t *testing.T, m modes.Mode, service func(at string) http.Handler, text string) *testserver.Server {
+func services(t *testing.T, m modes.Mode, service func(at string) http.Handler,
+	text string) *testserver.Server {
 	t.Helper()
 	var h http.Handler
-	web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { h.ServeHTTP(w, r) }))
+	web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		h.ServeHTTP(w, r)
+	}))
 	t.Cleanup(web.Close)
 	s := source()
-	c := must.Get(s.Parse(t.TempDir()+"/t.conf", strings.ReplaceAll(text, "SERVICE", web.Listener.Addr().String())))(t)
+	c := must.Get(s.Parse(t.TempDir()+"/t.conf",
+		strings.ReplaceAll(text, "SERVICE", web.Listener.Addr().String())))(t)
 	srv := testserver.Start(t, m, conn.Config{Handler: c.Router.Serve, Logger: s.Logger})
 	h = service(srv.Addr)
 	return srv
@@ -159,16 +166,21 @@ auth = { request = "/validate", copy_headers = ["X-Vouch-User"], user_header = "
 		line, cookie, to string
 		status           int
 	}{
-		{"GET /x?a=b&c", "", "/login?url=http://test.example/x%3Fa%3Db%26c&vouch-failcount=&X-Vouch-Token=&error=no%20jwt%20found%20in%20request", 302},
-		{"HEAD /", "", "/login?url=http://test.example/&vouch-failcount=&X-Vouch-Token=&error=no%20jwt%20found%20in%20request", 302},
-		{"DELETE /", "VouchCookie=x", "/login?url=http://test.example/&vouch-failcount=&X-Vouch-Token=&error=token%20is%20malformed", 303},
+		{"GET /x?a=b&c", "",
+			"/login?url=http://test.example/x%3Fa%3Db%26c&vouch-failcount=&X-Vouch-Token=&error=no%20jwt%20found%20in%20request", 302},
+		{"HEAD /", "",
+			"/login?url=http://test.example/&vouch-failcount=&X-Vouch-Token=&error=no%20jwt%20found%20in%20request", 302},
+		{"DELETE /", "VouchCookie=x",
+			"/login?url=http://test.example/&vouch-failcount=&X-Vouch-Token=&error=token%20is%20malformed",
+			303},
 	} {
 		fields := []string{"X-A: b"}
 		if tt.cookie != "" {
 			fields = append(fields, "Cookie: "+tt.cookie)
 		}
 		a := srv.Request(tt.line, fields, "")
-		if a.StatusCode != tt.status || a.Header.Get("Location") != tt.to || len(a.Header.Values("Set-Cookie")) != 1 || strings.Contains(a.Text, "jwt") {
+		if a.StatusCode != tt.status || a.Header.Get("Location") != tt.to ||
+			len(a.Header.Values("Set-Cookie")) != 1 || strings.Contains(a.Text, "jwt") {
 			t.Errorf("%s: %s, to %s, %v, %q", tt.line, a.Status, a.Header.Get("Location"), a.Header, a.Text)
 		}
 	}
@@ -183,7 +195,8 @@ func TestAuthelia(t *testing.T) {
 		"auth-request": "login = '" + portal + "/?rd={url}&rm={answer.X-Method}'",
 	} {
 		t.Run(endpoint, func(t *testing.T) {
-			srv := services(t, modes.OverTLS, func(string) http.Handler { return authelia(portal) }, `[[site]]
+			srv := services(t, modes.OverTLS, func(string) http.Handler { return authelia(portal) },
+				`[[site]]
 [[site.route]]
 prefix = "/api/authz"
 module = "proxy"
@@ -204,7 +217,8 @@ auth = { request = "/api/authz/`+endpoint+`", copy_headers = ["Remote-User", "Re
 			}{
 				{"GET /a?x=1", []string{page}, 302, "/?rd=https%3A%2F%2Ftest.example%2Fa%3Fx%3D1&rm=GET"},
 				{"DELETE /a", []string{page}, 303, "/?rd=https%3A%2F%2Ftest.example%2Fa&rm=DELETE"},
-				{"GET /a", []string{page, "X-Requested-With: XMLHttpRequest"}, 401, "/?rd=https%3A%2F%2Ftest.example%2Fa&rm=GET"},
+				{"GET /a", []string{page, "X-Requested-With: XMLHttpRequest"}, 401,
+					"/?rd=https%3A%2F%2Ftest.example%2Fa&rm=GET"},
 				{"GET /secret/x", []string{page, "Cookie: authelia_session=john"}, 403, ""},
 			} {
 				a := srv.Request(tt.line, append(tt.fields, "Remote-User: forged"), "")
@@ -214,7 +228,8 @@ auth = { request = "/api/authz/`+endpoint+`", copy_headers = ["Remote-User", "Re
 					want = portal + want
 				}
 				if !forward && want != "" { // the server makes the redirect
-					want = strings.NewReplacer("%3A", ":", "%2F", "/").Replace(want[:strings.Index(want, "&rm=")]) + "&rm="
+					want = strings.NewReplacer("%3A", ":", "%2F",
+						"/").Replace(want[:strings.Index(want, "&rm=")]) + "&rm="
 					if status == 401 {
 						status = 302
 					}
@@ -223,9 +238,13 @@ auth = { request = "/api/authz/`+endpoint+`", copy_headers = ["Remote-User", "Re
 					t.Errorf("%s %q: %s, to %q, want %q", tt.line, tt.fields, a.Status, to, want)
 				}
 			}
-			a := srv.Request("GET /a", []string{page, "Cookie: authelia_session=john", "Remote-User: forged", "Remote-Groups: forged"}, "")
-			for _, field := range []string{"Remote-User: john", "Remote-Groups: admins,dev", "Remote-Name: John Doe", "Remote-Email: john@example.org"} {
-				if a.StatusCode != 200 || !strings.Contains(a.Text, "\n"+field+"\n") || strings.Contains(a.Text, "forged") {
+			a := srv.Request("GET /a",
+				[]string{page, "Cookie: authelia_session=john", "Remote-User: forged", "Remote-Groups: forged"},
+				"")
+			for _, field := range []string{"Remote-User: john", "Remote-Groups: admins,dev",
+				"Remote-Name: John Doe", "Remote-Email: john@example.org"} {
+				if a.StatusCode != 200 || !strings.Contains(a.Text, "\n"+field+"\n") ||
+					strings.Contains(a.Text, "forged") {
 					t.Errorf("no %q in %s %s", field, a.Status, a.Text)
 				}
 			}
@@ -240,10 +259,12 @@ func TestLoginKey(t *testing.T) {
 		"login = '{url}'":                   "login: ",
 		"login = 'https://{answer.X}/'":     "login: ",
 		"login = '/l?{answer.X Y}'":         "login: {answer.X Y}: ",
-		"login = '/l?{other}'":              "login: \"/l?{other}\": unknown placeholder {other} (known: {path}, {uri}, {query}, {host}, {url})",
+		"login = '/l?{other}'": "login: \"/l?{other}\": unknown placeholder {other} " +
+			"(known: {path}, {uri}, {query}, {host}, {url})",
 	} {
-		_, err := source().Parse(t.TempDir()+"/t.conf", "[[site]]\n[[site.route]]\nprefix = '/c'\nhandler = 'echo'\n"+
-			"[[site.route]]\nprefix = '/'\nhandler = 'echo'\nauth = { request = '/c', "+text+" }\n")
+		_, err := source().Parse(t.TempDir()+"/t.conf",
+			"[[site]]\n[[site.route]]\nprefix = '/c'\nhandler = 'echo'\n"+
+				"[[site.route]]\nprefix = '/'\nhandler = 'echo'\nauth = { request = '/c', "+text+" }\n")
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v", text, err)
 		}

@@ -27,9 +27,10 @@ func (g gatekeeper) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		user = c.Value
 	}
 	original := r.Header["X-Original-Uri"]
-	if r.Method != "GET" || r.URL.Path != "/check/in.php" || r.URL.RawQuery != "" || len(body) > 0 || len(original) != 1 ||
-		r.Header.Get("X-Original-Method") == "" || r.Header.Get("X-Original-Host") != "test.example" ||
-		r.Header.Get("Remote-User") != "" || r.Header.Get("Content-Type") != "" || r.Header.Get("Range") != "" {
+	if r.Method != "GET" || r.URL.Path != "/check/in.php" || r.URL.RawQuery != "" || len(body) > 0 ||
+		len(original) != 1 || r.Header.Get("X-Original-Method") == "" ||
+		r.Header.Get("X-Original-Host") != "test.example" || r.Header.Get("Remote-User") != "" ||
+		r.Header.Get("Content-Type") != "" || r.Header.Get("Range") != "" {
 		http.Error(w, fmt.Sprint(r.Method, r.URL, len(body), r.Header), http.StatusTeapot)
 		return
 	}
@@ -80,14 +81,17 @@ func TestAuthByRequest(t *testing.T) {
 	must.Write(t, filepath.Join(dir, "in.php"), "")
 	for kind, route := range map[string]string{
 		"handler": "",
-		"proxy":   "[[site.route]]\nprefix = '/check'\nmodule = 'proxy'\naddress = '" + web.Listener.Addr().String() + "'\n",
-		"fastcgi": fmt.Sprintf("[[site.route]]\nprefix = '/check'\nmodule = 'fastcgi'\naddress = '%s'\nscript_path = '%s'\n",
+		"proxy": "[[site.route]]\nprefix = '/check'\nmodule = 'proxy'\naddress = '" +
+			web.Listener.Addr().String() + "'\n",
+		"fastcgi": fmt.Sprintf(
+			"[[site.route]]\nprefix = '/check'\nmodule = 'fastcgi'\naddress = '%s'\nscript_path = '%s'\n",
 			at, dir),
 	} {
 		for place, before := range map[string]string{
 			"site":  "[[site]]\nAUTH\n[[site.route]]\nprefix = '/'\nhandler = 'echo'\n",
 			"route": "[[site]]\n[[site.route]]\nprefix = '/'\nhandler = 'echo'\nAUTH\n",
-			"rule":  "[[site]]\n[[site.rule]]\nmethod = ['GET', 'POST']\nAUTH\n[[site.route]]\nprefix = '/'\nhandler = 'echo'\n",
+			"rule": "[[site]]\n[[site.rule]]\nmethod = ['GET', 'POST']\nAUTH\n[[site.route]]\nprefix = " +
+				"'/'\nhandler = 'echo'\n",
 		} {
 			t.Run(kind+"/"+place, func(t *testing.T) {
 				s := source()
@@ -99,7 +103,8 @@ func TestAuthByRequest(t *testing.T) {
 				ask := func(more, line string, fields ...string) testserver.Answer {
 					t.Helper()
 					srv := sites(t, s, dir, strings.Replace(before, "AUTH",
-						"auth = { request = '/check/in.php', copy_headers = ['Remote-User', 'remote-groups'] }", 1)+route+more)
+						"auth = { request = '/check/in.php', copy_headers = ['Remote-User', 'remote-groups'] }",
+						1)+route+more)
 					body := ""
 					if strings.HasPrefix(line, "POST") {
 						body, fields = "hello", append(fields, "Content-Length: 5", "Content-Type: a/b")
@@ -108,17 +113,21 @@ func TestAuthByRequest(t *testing.T) {
 						"X-Original-URI: /forged", "Range: bytes=0-1"), body)
 				}
 				a := ask("", "POST /x?y", "Cookie: user=ann")
-				if a.StatusCode != 200 || a.Text != "hello" || a.Header.Get("Content-Type") != "a/b" || a.Header.Get("Set-Cookie") != "" {
+				if a.StatusCode != 200 || a.Text != "hello" || a.Header.Get("Content-Type") != "a/b" ||
+					a.Header.Get("Set-Cookie") != "" {
 					t.Errorf("ann: %s, %q, %v", a.Status, a.Text, a.Header)
 				}
 				a = ask("", "GET /x?y", "Cookie: user=ann")
 				if a.StatusCode != 200 || !strings.HasPrefix(a.Text, "GET /x?y HTTP/1.1\n") ||
-					!strings.Contains(a.Text, "\nRemote-User: ann\nremote-groups: GET /x?y\n") || strings.Contains(a.Text, "forged\n") &&
-					!strings.Contains(a.Text, "\nX-Original-URI: /forged\n") || strings.Count(a.Text, "forged") != 1 {
+					!strings.Contains(a.Text, "\nRemote-User: ann\nremote-groups: GET /x?y\n") ||
+					strings.Contains(a.Text, "forged\n") &&
+						!strings.Contains(a.Text, "\nX-Original-URI: /forged\n") ||
+					strings.Count(a.Text, "forged") != 1 {
 					t.Errorf("ann: %s, %s", a.Status, a.Text)
 				}
 				a = ask("", "GET /x", "Cookie: user=quiet")
-				if a.StatusCode != 200 || strings.Contains(a.Text, "emote-User:") || strings.Contains(a.Text, "emote_User:") {
+				if a.StatusCode != 200 || strings.Contains(a.Text, "emote-User:") ||
+					strings.Contains(a.Text, "emote_User:") {
 					t.Errorf("quiet: %s, %s", a.Status, a.Text)
 				}
 				for user, want := range map[string]string{
@@ -130,7 +139,8 @@ func TestAuthByRequest(t *testing.T) {
 						fields = nil
 					}
 					a := ask("", "POST /x", fields...)
-					got := fmt.Sprint(a.StatusCode, " ", a.Header.Get("WWW-Authenticate"), " ", a.Header.Get("Set-Cookie"))
+					got := fmt.Sprint(a.StatusCode, " ", a.Header.Get("WWW-Authenticate"), " ",
+						a.Header.Get("Set-Cookie"))
 					logged := strings.Contains(log.String(), "auth: the answer of the route that is asked")
 					if got != want || strings.Contains(a.Text, "log in") || a.Header.Get("Remote-User") != "" ||
 						a.Header.Get("Location") != "" || logged != (a.StatusCode == 500) {
@@ -160,20 +170,34 @@ func TestAuthByRequest(t *testing.T) {
 func TestAuthByRequestErrors(t *testing.T) {
 	const routes = "[[site.route]]\nprefix = '/'\nhandler = 'echo'\n"
 	for auth, want := range map[string]string{
-		"request = '/none'":                                "t.conf:2: site.auth.request: the site has no route for /none",
-		"request = 'x'":                                    "t.conf:2: site.auth.request: expected the path of a route, such as \"/auth-check\", not \"x\"",
-		"request = '/a/../b'":                              "t.conf:2: site.auth.request: expected the path of a route, such as \"/auth-check\", not \"/a/../b\"",
-		"request = '/a#b'":                                 "t.conf:2: site.auth.request: expected the path of a route, such as \"/auth-check\", not \"/a#b\"",
-		"request = '/a', htpasswd = 'users'":               "t.conf:2: site.auth.request: is in place of htpasswd; expected one of them",
-		"request = '/a', realm = 'x'":                      "t.conf:2: site.auth.realm: is for htpasswd; with request, the route names it",
-		"request = '/a', copy_headers = 'a b'":             "t.conf:2: site.auth.copy_headers: a b: not a valid name of a header field",
-		"request = '/a', copy_headers = 'connection'":      "t.conf:2: site.auth.copy_headers: connection: is set by the server itself",
-		"request = '/a', copy_headers = 'host'":            "t.conf:2: site.auth.copy_headers: host is about the message itself",
-		"request = '/a', copy_headers = 'X_User'":          "t.conf:2: site.auth.copy_headers: X_User is not passed on, as other fields with an underscore; expected a hyphen",
-		"request = '/a', copy_headers = 'proxy-user'":      "t.conf:2: site.auth.copy_headers: proxy-user is not passed on, as all fields whose names begin with Proxy",
-		"request = '/a', copy_headers = 'te'":              "t.conf:2: site.auth.copy_headers: te is about the message itself",
-		"request = '/a', copy_headers = 'x-forwarded-for'": "t.conf:2: site.auth.copy_headers: x-forwarded-for tells an application of the client's connection, not of the user",
-		"copy_headers = 'x'":                               "t.conf:2: site.auth.copy_headers: is for the answer to request, which is missing",
+		"request = '/none'": "t.conf:2: site.auth.request: the site has " +
+			"no route for /none",
+		"request = 'x'": "t.conf:2: site.auth.request: expected the " +
+			"path of a route, such as \"/auth-check\", not \"x\"",
+		"request = '/a/../b'": "t.conf:2: site.auth.request: expected the " +
+			"path of a route, such as \"/auth-check\", not \"/a/../b\"",
+		"request = '/a#b'": "t.conf:2: site.auth.request: expected the " +
+			"path of a route, such as \"/auth-check\", not \"/a#b\"",
+		"request = '/a', htpasswd = 'users'": "t.conf:2: site.auth.request: is in place " +
+			"of htpasswd; expected one of them",
+		"request = '/a', realm = 'x'": "t.conf:2: site.auth.realm: is for " +
+			"htpasswd; with request, the route names it",
+		"request = '/a', copy_headers = 'a b'": "t.conf:2: site.auth.copy_headers: a b: " +
+			"not a valid name of a header field",
+		"request = '/a', copy_headers = 'connection'": "t.conf:2: site.auth.copy_headers: " +
+			"connection: is set by the server itself",
+		"request = '/a', copy_headers = 'host'": "t.conf:2: site.auth.copy_headers: host is " +
+			"about the message itself",
+		"request = '/a', copy_headers = 'X_User'": "t.conf:2: site.auth.copy_headers: X_User " +
+			"is not passed on, as other fields with an underscore; expected a hyphen",
+		"request = '/a', copy_headers = 'proxy-user'": "t.conf:2: site.auth.copy_headers: " +
+			"proxy-user is not passed on, as all fields whose names begin with Proxy",
+		"request = '/a', copy_headers = 'te'": "t.conf:2: site.auth.copy_headers: te is " +
+			"about the message itself",
+		"request = '/a', copy_headers = 'x-forwarded-for'": "t.conf:2: site.auth.copy_headers: " +
+			"x-forwarded-for tells an application of the client's connection, not of the user",
+		"copy_headers = 'x'": "t.conf:2: site.auth.copy_headers: is for the answer to request, which " +
+			"is missing",
 	} {
 		text := "[[site]]\nauth = { " + auth + " }\n[[site.route]]\nprefix = '/a'\nhandler = 'echo'\n"
 		if _, err := source().Parse("t.conf", text); fmt.Sprint(err) != want {
@@ -181,7 +205,8 @@ func TestAuthByRequestErrors(t *testing.T) {
 		}
 	}
 	_, err := source().Parse("t.conf", "[[site]]\n"+routes+"auth = { request = '/check' }\n")
-	if want := "t.conf:5: site.route.auth.request: /check is a path of this route, which would ask itself; " +
+	if want := "t.conf:5: site.route.auth.request: /check is a path of this route, which would ask " +
+		"itself; " +
 		"expected that of another route"; fmt.Sprint(err) != want {
 		t.Errorf("got %v", err)
 	}
@@ -189,7 +214,8 @@ func TestAuthByRequestErrors(t *testing.T) {
 	log := new(logtext.Buffer)
 	s.Logger = logtext.Logger(t, log)
 	srv := sites(t, s, "", "[[site]]\n"+routes+"[[site.route.rule]]\nauth = { request = '/check' }\n"+
-		"[[site.route]]\nprefix = '/alone'\nhandler = 'echo'\n[[site.route.rule]]\npath = '/alone/x'\nauth = { request = '/alone' }\n")
+		"[[site.route]]\nprefix = '/alone'\nhandler = 'echo'\n[[site.route.rule]]\npath = "+
+		"'/alone/x'\nauth = { request = '/alone' }\n")
 	for path, want := range map[string]int{"/x": 500, "/check": 500, "/alone": 200, "/alone/x": 200} {
 		if a := srv.Request("GET "+path, nil, ""); a.StatusCode != want {
 			t.Errorf("%s: %s", path, a.Status)
@@ -203,7 +229,8 @@ func TestAuthByRequestErrors(t *testing.T) {
 // TestCopiedFieldsReachApplication: each field that may be copied arrives, and of the same name
 // nothing that the client has sent.
 func TestCopiedFieldsReachApplication(t *testing.T) {
-	names := []string{"X-Forwarded-User", "X-Forwarded-Email", "X-Real-IP", "X-Auth-Request-User", "Authorization"}
+	names := []string{"X-Forwarded-User", "X-Forwarded-Email", "X-Real-IP", "X-Auth-Request-User",
+		"Authorization"}
 	app := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		for _, name := range names {
 			fmt.Fprintln(w, name, r.Header.Values(name))
@@ -216,12 +243,13 @@ func TestCopiedFieldsReachApplication(t *testing.T) {
 	dir := t.TempDir()
 	must.Write(t, filepath.Join(dir, "in.php"), "")
 	s := source()
-	s.Routes = []handlers.Route{{Prefix: "/check", Handler: func(_ *conn.Request, w *conn.Response) int {
-		for _, name := range names {
-			w.Header().Set(name, "ann")
-		}
-		return 204
-	}}}
+	s.Routes = []handlers.Route{{Prefix: "/check",
+		Handler: func(_ *conn.Request, w *conn.Response) int {
+			for _, name := range names {
+				w.Header().Set(name, "ann")
+			}
+			return 204
+		}}}
 	for module, more := range map[string]string{
 		"proxy":   "address = '" + web.Listener.Addr().String() + "'",
 		"fastcgi": "address = '" + at + "'\nscript_path = '" + dir + "'",

@@ -14,17 +14,20 @@ import (
 func TestUserHeaderOfClient(t *testing.T) {
 	t.Parallel()
 	s := source()
-	s.Routes = []handlers.Route{{Prefix: "/check", Handler: func(req *conn.Request, w *conn.Response) int {
-		if req.Header().Has("Remote-User") || req.Header().Has("Remote_User") {
-			return 403
-		}
-		w.Header().Set("remote-user", "ann")
-		return 204
-	}}}
-	srv := sites(t, s, "", "[[site]]\nauth = { request = '/check', user_header = 'Remote-User', cache = '30s' }\n"+
-		"[[site.route]]\nprefix = '/'\nhandler = 'echo'\n")
+	s.Routes = []handlers.Route{{Prefix: "/check",
+		Handler: func(req *conn.Request, w *conn.Response) int {
+			if req.Header().Has("Remote-User") || req.Header().Has("Remote_User") {
+				return 403
+			}
+			w.Header().Set("remote-user", "ann")
+			return 204
+		}}}
+	srv := sites(t, s, "",
+		"[[site]]\nauth = { request = '/check', user_header = 'Remote-User', cache = '30s' }\n"+
+			"[[site.route]]\nprefix = '/'\nhandler = 'echo'\n")
 	for range 2 {
-		a := srv.Request("GET /", []string{"Remote-User: admin", "Remote_User: root", "remote-user: eve", "X-Other: y"}, "")
+		a := srv.Request("GET /",
+			[]string{"Remote-User: admin", "Remote_User: root", "remote-user: eve", "X-Other: y"}, "")
 		if a.StatusCode != 200 || !strings.Contains(a.Text, "\nX-Other: y\n") ||
 			strings.Contains(strings.ReplaceAll(strings.ToLower(a.Text), "_", "-"), "remote-user") {
 			t.Errorf("%s: %s", a.Status, a.Text)
@@ -40,14 +43,17 @@ func TestUserHeaderOfClient(t *testing.T) {
 func TestAskedTarget(t *testing.T) {
 	t.Parallel()
 	s := source()
-	s.Routes = []handlers.Route{{Prefix: "/check", Handler: func(req *conn.Request, w *conn.Response) int {
-		h := req.Header()
-		w.Header().Set("X-Seen", fmt.Sprint(h.Values("X-Original-URI"), h.Values("X-Forwarded-Uri"), h.Values("X-Original-URL"),
-			h.Values("X-Original-Host")))
-		return 204
-	}}}
+	s.Routes = []handlers.Route{{Prefix: "/check",
+		Handler: func(req *conn.Request, w *conn.Response) int {
+			h := req.Header()
+			w.Header().Set("X-Seen",
+				fmt.Sprint(h.Values("X-Original-URI"), h.Values("X-Forwarded-Uri"), h.Values("X-Original-URL"),
+					h.Values("X-Original-Host")))
+			return 204
+		}}}
 	srv := sites(t, s, "", "[[site]]\nauth = { request = '/check', copy_headers = 'X-Seen' }\n"+
-		"[[site.rule]]\npath = '/old'\nrewrite = '/new?r'\n[[site.route]]\nprefix = '/'\nhandler = 'echo'\n")
+		"[[site.rule]]\npath = '/old'\nrewrite = '/new?r'\n[[site.route]]\nprefix = '/'\nhandler = "+
+		"'echo'\n")
 	for target, want := range map[string]string{
 		"/public/../admin?x=/../y":          "/admin?x=/../y",
 		"/public/%2e%2E/admin":              "/admin",
@@ -69,7 +75,8 @@ func TestAskedTarget(t *testing.T) {
 			host = "other.example"
 		}
 		want = fmt.Sprintf("\nX-Seen: [%s] [%s] [http://%s%s] [%s]\n", want, want, host, want, host)
-		a := srv.Request("GET "+target, []string{"X-Original-URI: /public/", "X_Forwarded_Uri: /public/"}, "")
+		a := srv.Request("GET "+target, []string{"X-Original-URI: /public/", "X_Forwarded_Uri: /public/"},
+			"")
 		if a.StatusCode != 200 || !strings.Contains(a.Text, want) {
 			t.Errorf("%s: %s, %s\nwant %s", target, a.Status, a.Text, want)
 		}

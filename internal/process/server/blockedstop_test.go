@@ -15,8 +15,8 @@ import (
 	"github.com/lwango/lwango/loop"
 )
 
-// TestWaitOfAStuckLoop: Wait names what holds a loop up when the grace period is over. The loop ends
-// when it can, though the server has gone.
+// TestWaitOfAStuckLoop: Wait names what holds a loop up when the grace period is over. The loop
+// ends when it can, though the server has gone.
 func TestWaitOfAStuckLoop(t *testing.T) {
 	defer server.SetStandstill(20 * time.Millisecond)()
 	held, release := make(chan struct{}), make(chan struct{})

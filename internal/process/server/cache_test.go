@@ -17,8 +17,8 @@ import (
 	"github.com/lwango/lwango/internal/test/must"
 )
 
-// TestCache: a site's cache is around the modules of its routes, but for those that serve files, and
-// within what refuses requests.
+// TestCache: a site's cache is around the modules of its routes, but for those that serve files,
+// and within what refuses requests.
 func TestCache(t *testing.T) {
 	var asked atomic.Int32
 	app := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -81,8 +81,8 @@ path = "DIR"
 	}
 }
 
-// TestMissInAccessLog: the line of a request that has filled the cache names the upstream, though that
-// has sent the rest of its answer long after the head.
+// TestMissInAccessLog: the line of a request that has filled the cache names the upstream, though
+// that has sent the rest of its answer long after the head.
 func TestMissInAccessLog(t *testing.T) {
 	headed := make(chan struct{})
 	app := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -52,8 +52,8 @@ func askCached(t *testing.T, address, path string) string {
 	return resp.Header.Get("Cache-Status")
 }
 
-// TestCacheOverUpgrade: what is on disk is found by the process that takes the place of another one,
-// as soon as it has the folder, and after a reload, and after a restart.
+// TestCacheOverUpgrade: what is on disk is found by the process that takes the place of another
+// one, as soon as it has the folder, and after a reload, and after a restart.
 func TestCacheOverUpgrade(t *testing.T) {
 	t.Parallel()
 	conf, asked := cachedApp(t)
@@ -88,14 +88,15 @@ func TestCacheOverUpgrade(t *testing.T) {
 	}
 	u.servedOnlyBy(u.mustPID())
 	hit("after the upgrade")
-	u.write("lwango.conf", strings.Replace(u.config, `disk = "kept"`, "disk = \"kept\"\nmemory = \"1MiB\"", 1))
+	u.write("lwango.conf",
+		strings.Replace(u.config, `disk = "kept"`, "disk = \"kept\"\nmemory = \"1MiB\"", 1))
 	must.Do(t, syscall.Kill(u.mustPID(), syscall.SIGHUP))
 	u.logged("reloaded")
 	hit("after a reload")
 }
 
-// TestCacheComesBack: while no route has a cache, requests may change what its folder has. A reload that
-// brings the cache back has it begin empty.
+// TestCacheComesBack: while no route has a cache, requests may change what its folder has. A reload
+// that brings the cache back has it begin empty.
 func TestCacheComesBack(t *testing.T) {
 	t.Parallel()
 	conf, asked := cachedApp(t)

@@ -23,8 +23,9 @@ type cached struct {
 	log *logtext.Buffer
 }
 
-// serveCached starts a server that trusts its peers to name their clients, and keeps the answers of a site
-// with these routes, in which the second of each pair of texts is put in the place of the first.
+// serveCached starts a server that trusts its peers to name their clients, and keeps the answers of
+// a site with these routes, in which the second of each pair of texts is put in the place of the
+// first.
 func serveCached(t *testing.T, routes string, pairs ...string) *cached {
 	t.Helper()
 	s := &cached{log: new(logtext.Buffer)}
@@ -72,16 +73,18 @@ func proxied(t *testing.T) (address string) {
 					return
 				}
 				client := strings.Fields(line)[2]
-				fmt.Fprintf(c, "HTTP/1.1 200 OK\r\nConnection: close\r\nCache-Control: max-age=100\r\nContent-Length: %d\r\n\r\n%s",
-					len(client), client)
+				fmt.Fprintf(c,
+					"HTTP/1.1 200 OK\r\nConnection: close\r\nCache-Control: max-age=100\r\nContent-Length: "+
+						"%d\r\n\r\n%s", len(client), client)
 			}()
 		}
 	}()
 	return ln.Addr().String()
 }
 
-// TestWhatARouteSteersBy: what chooses a route's upstream, or is sent to it by placeholders, is part of
-// the key: what one client brings to the cache is for those alone for whom the same would be asked.
+// TestWhatARouteSteersBy: what chooses a route's upstream, or is sent to it by placeholders, is
+// part of the key: what one client brings to the cache is for those alone for whom the same would
+// be asked.
 func TestWhatARouteSteersBy(t *testing.T) {
 	app := func(name string) *httptest.Server {
 		h := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -158,8 +161,10 @@ request_headers = { X-Trace = "{id}", X-Where = "{host}{uri}" }
 		{"/own", "Cookie: v=beta", "", "b  ", "a  "},
 		{"/share", "X-User: 1", "X-User: 3", "b  ", "a  "},
 		{"/tls", "X-Tenant: one", "X-Tenant: two", "tls  one.example", "tls  two.example"},
-		{"/sent", "X-Forwarded-For: 192.0.2.1", "X-Forwarded-For: 192.0.2.2", "a 192.0.2.1 ", "a 192.0.2.2 "},
-		{"/added", "X-Forwarded-For: 192.0.2.1", "X-Forwarded-For: 192.0.2.2", "a 192.0.2.1 ", "a 192.0.2.2 "},
+		{"/sent", "X-Forwarded-For: 192.0.2.1", "X-Forwarded-For: 192.0.2.2", "a 192.0.2.1 ",
+			"a 192.0.2.2 "},
+		{"/added", "X-Forwarded-For: 192.0.2.1", "X-Forwarded-For: 192.0.2.2", "a 192.0.2.1 ",
+			"a 192.0.2.2 "},
 		{"/proxy", "X-Forwarded-For: 192.0.2.1", "X-Forwarded-For: 192.0.2.2", "192.0.2.1", "192.0.2.2"},
 	} {
 		for range 2 { // the second time from the cache
@@ -186,7 +191,8 @@ request_headers = { X-Trace = "{id}", X-Where = "{host}{uri}" }
 	if len(where) != 2 {
 		t.Errorf("hash: all tenants get the answer of one: %v", where)
 	}
-	// What tells nobody more than the key does is no part of it, and neither is the group's name alone.
+	// What tells nobody more than the key does is no part of it, and neither is the group's name
+	// alone.
 	for path, fields := range map[string][2]string{
 		"/id":       {"Cookie: a=1", "Cookie: a=2"},
 		"/cookie/2": {"Cookie: v=beta; a=1", "Cookie: v=beta"},
@@ -198,7 +204,8 @@ request_headers = { X-Trace = "{id}", X-Where = "{host}{uri}" }
 		}
 	}
 	for _, path := range []string{"/sent", "/added", "/proxy"} {
-		if want := fmt.Sprintf("route=%s ", path); !strings.Contains(s.log.String(), "each client's address has answers of its own") ||
+		if want := fmt.Sprintf("route=%s ", path); !strings.Contains(s.log.String(),
+			"each client's address has answers of its own") ||
 			!strings.Contains(s.log.String(), want) {
 			t.Errorf("no warning for %s:\n%s", path, s.log)
 		}
@@ -242,8 +249,9 @@ params = { TOLD = "{address}" }
 	}
 }
 
-// TestStickyBehindCache: the cookie that leads a client back to its upstream is for the client that gets
-// it. The answer beside it is kept for all that have no cookie, and for those of the same upstream.
+// TestStickyBehindCache: the cookie that leads a client back to its upstream is for the client that
+// gets it. The answer beside it is kept for all that have no cookie, and for those of the same
+// upstream.
 func TestStickyBehindCache(t *testing.T) {
 	var addresses []string
 	for i := range 2 {
@@ -280,23 +288,26 @@ sticky = { name = "srv" }
 		return body, status, given
 	}
 	first, status, given := get("/", "")
-	if len(given) != 1 || !strings.HasPrefix(given[0], "srv=") || !strings.HasSuffix(status, "stored") {
+	if len(given) != 1 || !strings.HasPrefix(given[0], "srv=") ||
+		!strings.HasSuffix(status, "stored") {
 		t.Fatalf("%q, %s, cookies %q", first, status, given)
 	}
 	for range 2 {
-		if again, status, given := get("/", ""); again != first || !strings.Contains(status, "; hit") || len(given) > 0 {
+		if again, status, given := get("/", ""); again != first || !strings.Contains(status, "; hit") ||
+			len(given) > 0 {
 			t.Errorf("without a cookie: %q, %s, cookies %q", again, status, given)
 		}
 	}
 	home := strings.TrimPrefix(given[0], "srv=")
 	for _, want := range []string{"stored", "hit; ttl=100"} {
-		if own, status, given := get("/", home); own != first || !strings.HasSuffix(status, want) || len(given) > 0 {
+		if own, status, given := get("/", home); own != first || !strings.HasSuffix(status, want) ||
+			len(given) > 0 {
 			t.Errorf("with its cookie: %q, %s, want %s; cookies %q", own, status, want, given)
 		}
 	}
 	for range 2 { // what the application sets is for one client
-		if _, status, given := get("/login", ""); strings.Contains(status, "stored") || strings.Contains(status, "hit") ||
-			len(given) != 2 {
+		if _, status, given := get("/login", ""); strings.Contains(status, "stored") ||
+			strings.Contains(status, "hit") || len(given) != 2 {
 			t.Errorf("/login: %s, cookies %q", status, given)
 		}
 	}

@@ -24,12 +24,14 @@ import (
 	"github.com/lwango/lwango/pubsub"
 )
 
-// TestCacheIsOpen: a request that waits for the server already when that starts finds an open store:
-// one that changes something would else be forgotten, and what a folder has of it sent again.
+// TestCacheIsOpen: a request that waits for the server already when that starts finds an open
+// store: one that changes something would else be forgotten, and what a folder has of it sent
+// again.
 func TestCacheIsOpen(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	file, socket, kept := filepath.Join(dir, "lwango.conf"), filepath.Join(dir, "s"), filepath.Join(dir, "kept")
+	file, socket, kept := filepath.Join(dir, "lwango.conf"), filepath.Join(dir,
+		"s"), filepath.Join(dir, "kept")
 	must.Write(t, file, `
 [cache]
 disk = "kept"
@@ -133,8 +135,8 @@ func (o onLine) Handle(ctx context.Context, r slog.Record) error {
 func (o onLine) WithAttrs([]slog.Attr) slog.Handler { return o }
 func (o onLine) WithGroup(string) slog.Handler      { return o }
 
-// TestPurgeWhileTheCacheOpens: what a purge names, for which somebody asks as soon as there is a debug
-// address, is not found in the folder of a store that is opened after that.
+// TestPurgeWhileTheCacheOpens: what a purge names, for which somebody asks as soon as there is a
+// debug address, is not found in the folder of a store that is opened after that.
 func TestPurgeWhileTheCacheOpens(t *testing.T) {
 	t.Parallel()
 	for _, reload := range []bool{false, true} {
@@ -144,7 +146,9 @@ func TestPurgeWhileTheCacheOpens(t *testing.T) {
 			kept := startKeeping(t, new(pubsub.Hub), disk)
 			kept.ask(t, "/", "")
 			kept.ask(t, "/other/", "")
-			wait.Until(t, "both are kept", func() bool { return kept.finds(t, "/") && kept.finds(t, "/other/") })
+			wait.Until(t, "both are kept", func() bool {
+				return kept.finds(t, "/") && kept.finds(t, "/other/")
+			})
 			kept.end()
 			kept.store.Close()
 

@@ -58,13 +58,15 @@ cache = { key = "{uri}" }
 				"X-Forwarded-For: 192.0.2.1", // so that the client's own is another one, too
 				"X-Client: 1")
 		}
-		if hit := strings.Contains(statuses[1], "; hit"); hit != tt.keeps || hit && bodies[0] != bodies[1] {
+		if hit := strings.Contains(statuses[1], "; hit"); hit != tt.keeps ||
+			hit && bodies[0] != bodies[1] {
 			t.Errorf("%s, Vary: %s: %q", tt.target, tt.name, statuses)
 		}
 	}
 	// What varies by the server's constant is one answer, whatever the client sends there.
 	for i, own := range []string{"a", "b"} {
-		if body, status, _ := s.ask("/one?vary=X-Here", "X-Here: "+own); body != "here" || strings.Contains(status, "; hit") != (i == 1) {
+		if body, status, _ := s.ask("/one?vary=X-Here", "X-Here: "+own); body != "here" ||
+			strings.Contains(status, "; hit") != (i == 1) {
 			t.Errorf("X-Here: %s: %s", own, status)
 		}
 	}

@@ -35,7 +35,8 @@ func TestCompressionScopes(t *testing.T) {
 		{"compression = { types = ['image/*'] }", "", "", ""},
 		{"", "", "compression = { types = [] }", ""},
 	} {
-		text := fmt.Sprintf("%s\n[[site]]\n%s\n[[site.route]]\nprefix = '/'\nmodule = 'response'\nbody = '%s'\n%s\n",
+		text := fmt.Sprintf(
+			"%s\n[[site]]\n%s\n[[site.route]]\nprefix = '/'\nmodule = 'response'\nbody = '%s'\n%s\n",
 			tt.top, tt.site, body, tt.route)
 		s := sites(t, source(), "", text)
 		a := s.Request("GET /", []string{"Accept-Encoding: zstd, br, gzip"}, "")

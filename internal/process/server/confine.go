@@ -16,7 +16,8 @@ import (
 )
 
 // jail is what [confine] has done to the process. It is confined when the sockets listen
-// (server.confine), since a port below 1024 takes root; for -t, when the configuration has been read.
+// (server.confine), since a port below 1024 takes root; for -t, when the configuration has been
+// read.
 type jail struct {
 	done     bool     // the process is confined
 	kept     []string // files and folders that Landlock has left; nil: all
@@ -107,8 +108,8 @@ func resolved(path string) string {
 }
 
 // reaches returns an error if a handler of c could not read one of its files or folders. Modules do
-// not notice that: Landlock lets a folder be opened to look for names in it (O_PATH). All else that a
-// configuration names is read, or written to, by the reload itself.
+// not notice that: Landlock lets a folder be opened to look for names in it (O_PATH). All else that
+// a configuration names is read, or written to, by the reload itself.
 func (j *jail) reaches(c *config.Config) error {
 	if j.kept == nil {
 		return nil

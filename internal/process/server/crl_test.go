@@ -11,8 +11,9 @@ import (
 	"github.com/lwango/lwango/internal/test/must"
 )
 
-// TestClientCRL: a client whose certificate was revoked is refused, also where it goes on with a session
-// of before, and so is every client once the list is over. The file is read again without a reload.
+// TestClientCRL: a client whose certificate was revoked is refused, also where it goes on with a
+// session of before, and so is every client once the list is over. The file is read again without a
+// reload.
 func TestClientCRL(t *testing.T) {
 	var until time.Time
 	s := startTLS(t, func(s *tlsServer) {
@@ -36,7 +37,8 @@ func TestClientCRL(t *testing.T) {
 		if _, err := s.connect(resumes); err == nil || !strings.Contains(err.Error(), "bad certificate") {
 			t.Errorf("%s: a session of a revoked certificate: %v", tls.VersionName(version), err)
 		}
-		if _, err := s.connect(client(own)); err == nil || !strings.Contains(err.Error(), "bad certificate") {
+		if _, err := s.connect(client(own)); err == nil ||
+			!strings.Contains(err.Error(), "bad certificate") {
 			t.Errorf("%s: a revoked certificate: %v", tls.VersionName(version), err)
 		}
 		if _, err := s.connect(fresh); err != nil {
@@ -59,7 +61,10 @@ func TestCRLKeys(t *testing.T) {
 	must.Write(t, "ca.pem", must.Read(t, ca.File))
 	must.Write(t, "over.pem", string(ca.List(time.Now().Add(-time.Minute), nil)))
 	must.Write(t, "good.pem", string(ca.List(time.Now().Add(time.Hour), nil)))
-	must.Write(t, "later.pem", string(ca.List(time.Now().Add(time.Hour), func(l *x509.RevocationList) { l.ThisUpdate = time.Now().Add(time.Minute) })))
+	must.Write(t, "later.pem",
+		string(ca.List(time.Now().Add(time.Hour), func(l *x509.RevocationList) {
+			l.ThisUpdate = time.Now().Add(time.Minute)
+		})))
 	for keys, want := range map[string]string{
 		"client_ca = 'ca.pem'\nclient_crl = 'good.pem'":  "",
 		"client_ca = 'ca.pem'\nclient_crl = 'over.pem'":  "has expired on",
@@ -68,8 +73,11 @@ func TestCRLKeys(t *testing.T) {
 		"client_ca = 'ca.pem'\nclient_crl = 'none'":      "no such file",
 		"client_crl = 'good.pem'":                        "needs client_ca beside it",
 	} {
-		_, err := source().Parse("t.conf", "[[listener]]\naddress = '127.0.0.1:0'\n"+keys+"\ntls = {cert = '"+cert+"', key = '"+key+"'}\n")
-		if want == "" && err != nil || want != "" && (err == nil || !strings.Contains(err.Error(), "client_crl: ") || !strings.Contains(err.Error(), want)) {
+		_, err := source().Parse("t.conf",
+			"[[listener]]\naddress = '127.0.0.1:0'\n"+keys+"\ntls = {cert = '"+cert+"', key = '"+key+"'}\n")
+		if want == "" && err != nil ||
+			want != "" && (err == nil || !strings.Contains(err.Error(), "client_crl: ") ||
+				!strings.Contains(err.Error(), want)) {
 			t.Errorf("%s: %v, want %s", keys, err, want)
 		}
 	}

@@ -14,8 +14,8 @@ import (
 	"github.com/lwango/lwango/internal/test/wait"
 )
 
-// TestClientCRLEnds: once a certificate of a client was revoked, the connections of the listener end. They
-// stay where the lists are only newer.
+// TestClientCRLEnds: once a certificate of a client was revoked, the connections of the listener
+// end. They stay where the lists are only newer.
 func TestClientCRLEnds(t *testing.T) {
 	t.Parallel()
 	for name, again := range map[string]func(s *tlsServer, text string){
@@ -32,7 +32,8 @@ func TestClientCRLEnds(t *testing.T) {
 			}
 			list()
 			text := "keep_alive_timeout = \"1h\"\n[[listener]]\naddress = \"127.0.0.1:0\"\n" +
-				"tls = {cert = \"a.pem\", key = \"a.key\"}\nclient_ca = \"ca.pem\"\nclient_crl = \"crl.pem\"\n" +
+				"tls = {cert = \"a.pem\", key = \"a.key\"}\nclient_ca = \"ca.pem\"\nclient_crl = " +
+				"\"crl.pem\"\n" +
 				route("prefix = \"/\"\nmodule = \"response\"\nbody = \"x\"\n")
 			s.running = serve(t, s.source(), text)
 			own := s.ca.Issue(time.Hour, "client.test")

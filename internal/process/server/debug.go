@@ -39,8 +39,8 @@ type debugger struct {
 // debugName is the name of a debugger's socket in a handover.
 func debugName(at sockets.Address) string { return "debug " + at.String() }
 
-// openDebug begins to listen at an address. Only the debugger before, and that of the process before,
-// may listen there already. The caller calls begin.
+// openDebug begins to listen at an address. Only the debugger before, and that of the process
+// before, may listen there already. The caller calls begin.
 func (s *server) openDebug(at sockets.Address) (*debugger, error) {
 	e := &sockets.Endpoint{Address: at}
 	if at.Network == "unix" {
@@ -79,8 +79,8 @@ func (s *server) openDebug(at sockets.Address) (*debugger, error) {
 	return d, nil
 }
 
-// onlyByAddress refuses requests that name a host. A page in a browser that reaches this address, and
-// whose own name leads to it a moment later, could read the answers otherwise.
+// onlyByAddress refuses requests that name a host. A page in a browser that reaches this address,
+// and whose own name leads to it a moment later, could read the answers otherwise.
 func onlyByAddress(h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		host := r.Host
@@ -95,8 +95,8 @@ func onlyByAddress(h http.Handler) http.Handler {
 	})
 }
 
-// allow notes whether who can connect may change something, such as the state of an upstream: where c
-// lets other machines connect, or something in front of a loopback address, they may only look.
+// allow notes whether who can connect may change something, such as the state of an upstream: where
+// c lets other machines connect, or something in front of a loopback address, they may only look.
 func (d *debugger) allow(c *config.Config) {
 	if d != nil {
 		d.changes.Store(d.at.Network == "unix" || d.at.Loopback() && !c.Debug.Remote)
@@ -124,8 +124,8 @@ func (d *debugger) port() int {
 	return d.at.Port()
 }
 
-// leave ends the listening; serves has the names of what a new process serves. What is being answered,
-// such as a profile, goes on. A nil d does nothing.
+// leave ends the listening; serves has the names of what a new process serves. What is being
+// answered, such as a profile, goes on. A nil d does nothing.
 func (d *debugger) leave(serves []string) {
 	if d == nil {
 		return
@@ -140,8 +140,8 @@ func (d *debugger) leave(serves []string) {
 	d.socket = nil
 }
 
-// begin has d answer, and what has been asked meanwhile, too. The store of answers is open, so that no
-// purge is lost. A nil d does nothing.
+// begin has d answer, and what has been asked meanwhile, too. The store of answers is open, so that
+// no purge is lost. A nil d does nothing.
 func (d *debugger) begin() {
 	if d != nil {
 		d.answer()
@@ -185,8 +185,9 @@ func (s *server) nextDebug(next *config.Config) (*debugger, error) {
 func (s *server) debugHandler(d *debugger) http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /{$}", func(w http.ResponseWriter, _ *http.Request) {
-		fmt.Fprint(w, "/debug/threads    green threads that run or wait; ?idle=1: idle connections, too\n"+
-			"/debug/upstreams\n/debug/pprof/profile?seconds=30\n/debug/pprof/trace?seconds=5\n")
+		fmt.Fprint(w,
+			"/debug/threads    green threads that run or wait; ?idle=1: idle connections, too\n"+
+				"/debug/upstreams\n/debug/pprof/profile?seconds=30\n/debug/pprof/trace?seconds=5\n")
 		for _, p := range pprof.Profiles() {
 			fmt.Fprintf(w, "/debug/pprof/%s?debug=1    %d\n", p.Name(), p.Count())
 		}
@@ -245,8 +246,8 @@ func timed(usual time.Duration, begin func(io.Writer) error, end func()) http.Ha
 	}
 }
 
-// impatient is a client that has to take each piece within a time. end waits until all is written, and
-// the next profile until end has returned.
+// impatient is a client that has to take each piece within a time. end waits until all is written,
+// and the next profile until end has returned.
 type impatient struct {
 	http.ResponseWriter
 	control *http.ResponseController
@@ -287,7 +288,8 @@ func (s *server) dumpThreads(w http.ResponseWriter, r *http.Request) {
 			fmt.Fprintf(w, "loop %d has ended\n", i)
 			continue
 		case a.err != nil:
-			fmt.Fprintf(w, "loop %d does not answer: a handler holds it; see /debug/pprof/goroutine?debug=2\n", i)
+			fmt.Fprintf(w,
+				"loop %d does not answer: a handler holds it; see /debug/pprof/goroutine?debug=2\n", i)
 			continue
 		}
 		slices.SortStableFunc(a.value, func(a, b thread) int { return cmp.Compare(b.For, a.For) })

@@ -37,7 +37,8 @@ func TestDebug(t *testing.T) {
 	path := filepath.Join(dir, "debug.sock")
 	const with, without = "threads = 1\n[debug]\naddress = \"unix:debug.sock\"\n", "threads = 1\n"
 	release := make(chan struct{})
-	source := config.Source{File: filepath.Join(dir, "lwango.conf"), Modules: config.Builtin(), Listen: []string{"127.0.0.1:0"},
+	source := config.Source{File: filepath.Join(dir, "lwango.conf"), Modules: config.Builtin(),
+		Listen: []string{"127.0.0.1:0"},
 		Logger: logtext.Quiet, Routes: []handlers.Route{
 			{Prefix: "/wait", Handler: func(req *conn.Request, _ *conn.Response) int {
 				_ = req.Await(-1, func(context.Context) error { <-release; return nil })
@@ -71,7 +72,8 @@ func TestDebug(t *testing.T) {
 			t.Fatalf("the thread does not show:\n%s", dump)
 		}
 	}
-	for _, want := range []string{"waiting  Suspend, for ", "client " + c.LocalAddr().String(), `route "/wait"`} {
+	for _, want := range []string{"waiting  Suspend, for ", "client " + c.LocalAddr().String(),
+		`route "/wait"`} {
 		if !strings.Contains(dump, want) {
 			t.Errorf("no %q in\n%s", want, dump)
 		}
@@ -96,8 +98,10 @@ func TestDebug(t *testing.T) {
 	if !strings.HasPrefix(trace, "go 1.") || !bytes.Contains([]byte(trace), []byte("request")) {
 		t.Errorf("a trace of %d bytes without requests: %.20q", len(trace), trace)
 	}
-	for what, want := range map[string]int{"/": 200, "/debug/pprof/heap": 200, "/debug/pprof/goroutine?debug=2": 200,
-		"/debug/pprof/profile?seconds=0.1": 200, "/debug/pprof/none": 404, "/debug/pprof/trace?seconds=-1": 400,
+	for what, want := range map[string]int{"/": 200, "/debug/pprof/heap": 200,
+		"/debug/pprof/goroutine?debug=2":   200,
+		"/debug/pprof/profile?seconds=0.1": 200, "/debug/pprof/none": 404,
+		"/debug/pprof/trace?seconds=-1":    400,
 		"/debug/pprof/profile?seconds=1e9": 400} {
 		if got, text := ask(what); got != want || text == "" {
 			t.Errorf("%s: %d %.50q, want %d", what, got, text, want)
@@ -114,7 +118,9 @@ func TestDebug(t *testing.T) {
 	}
 	must.Write(t, filepath.Join(dir, "a file"), "")
 	s.write("threads = 1\n[debug]\naddress = \"unix:a file\"\n")
-	if err := s.Reload(); err == nil || !strings.Contains(err.Error(), "a file: bind: address already in use: there is a file that is no socket") {
+	if err := s.Reload(); err == nil ||
+		!strings.Contains(err.Error(),
+			"a file: bind: address already in use: there is a file that is no socket") {
 		t.Error(err)
 	}
 	s.end()
@@ -125,7 +131,8 @@ func TestDebug(t *testing.T) {
 
 func TestDebugAddress(t *testing.T) {
 	source := config.Source{Modules: config.Builtin(), Logger: logtext.Quiet}
-	const remote = "t.conf:2: debug.address: other machines could read what clients send: expected unix:path " +
+	const remote = "t.conf:2: debug.address: other machines could read what clients send: expected " +
+		"unix:path " +
 		"or an address such as 127.0.0.1:6060, or allow_remote = true"
 	listener := func(at string) string { return "[[listener]]\naddress = \"" + at + "\"" }
 	same := func(at string) string {
@@ -163,8 +170,8 @@ func TestDebugAddress(t *testing.T) {
 	}
 }
 
-// TestDebugApart: profiles are not shown at an address that another listener has, be it of this server
-// or of another one.
+// TestDebugApart: profiles are not shown at an address that another listener has, be it of this
+// server or of another one.
 func TestDebugApart(t *testing.T) {
 	fd := must.Get(loop.Listen("tcp", "127.0.0.1:0", true))(t)
 	defer unix.Close(fd)
@@ -173,7 +180,8 @@ func TestDebugApart(t *testing.T) {
 
 	s := source()
 	s.Listen = []string{at}
-	if _, err := s.Parse("t.conf", text); err == nil || !strings.Contains(err.Error(), "there is a listener at "+at) {
+	if _, err := s.Parse("t.conf", text); err == nil ||
+		!strings.Contains(err.Error(), "there is a listener at "+at) {
 		t.Errorf("a listener of the command line: %v", err)
 	}
 
@@ -184,15 +192,16 @@ func TestDebugApart(t *testing.T) {
 	}
 }
 
-// TestDebugByAddress: a page in a browser cannot read a port of this machine by a name of its own, nor
-// one that other machines may connect to.
+// TestDebugByAddress: a page in a browser cannot read a port of this machine by a name of its own,
+// nor one that other machines may connect to.
 func TestDebugByAddress(t *testing.T) {
 	before := runtime.GOMAXPROCS(0)
 	defer runtime.GOMAXPROCS(before)
 	for _, more := range []string{"", "allow_remote = true\n"} {
 		at := heldPort(t)
 		serve(t, source(), "[debug]\naddress = \""+at+"\"\n"+more)
-		for host, want := range map[string]int{at: 200, "localhost:1": 200, "[::1]:1": 200, "evil.example": 403} {
+		for host, want := range map[string]int{at: 200, "localhost:1": 200, "[::1]:1": 200,
+			"evil.example": 403} {
 			req, _ := http.NewRequest("GET", "http://"+at+"/", nil)
 			req.Host = host
 			resp := must.Get((&http.Client{Transport: &http.Transport{DisableKeepAlives: true}}).Do(req))(t)
@@ -204,8 +213,8 @@ func TestDebugByAddress(t *testing.T) {
 	}
 }
 
-// TestDebugChanges: upstreams are set at a port of this machine by those who connect to it themselves,
-// and not where other machines may.
+// TestDebugChanges: upstreams are set at a port of this machine by those who connect to it
+// themselves, and not where other machines may.
 func TestDebugChanges(t *testing.T) {
 	at := heldPort(t)
 	before := runtime.GOMAXPROCS(0)
@@ -234,8 +243,8 @@ func TestDebugChanges(t *testing.T) {
 	try(at, 200)
 }
 
-// TestDebugSocketFile: the file of the socket is for the server's user, leaves nothing beside it, and
-// is not taken away from a server that runs.
+// TestDebugSocketFile: the file of the socket is for the server's user, leaves nothing beside it,
+// and is not taken away from a server that runs.
 func TestDebugSocketFile(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "socket")

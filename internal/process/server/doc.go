@@ -1,11 +1,11 @@
 // Package server is the life of a process around the loops: command line, start, signals, reload,
 // upgrade, stop. A request does not pass through it.
 //
-// A Program knows what is compiled in. Its Main loads a configuration (package config) before it opens
-// anything; start makes a server of it: loops, sockets, access log. From then on the goroutine of Main
-// does nothing but obey signals. That goroutine owns the server; the loops touch it only in the
-// functions that it posts to them. Program.Start starts one in code, and any goroutine may call the
-// methods of its Running.
+// A Program knows what is compiled in. Its Main loads a configuration (package config) before it
+// opens anything; start makes a server of it: loops, sockets, access log. From then on the
+// goroutine of Main does nothing but obey signals. That goroutine owns the server; the loops touch
+// it only in the functions that it posts to them. Program.Start starts one in code, and any
+// goroutine may call the methods of its Running.
 //
 //	main.go            Program, what signals do, exit codes
 //	signals.go         the signals, none of which is lost

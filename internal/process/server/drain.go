@@ -57,7 +57,8 @@ func (s *server) handOver(m message) {
 }
 
 // leaveListeners ends the accepting. What waits in the queues is accepted by this process or by the
-// new one, which has the same sockets. The files of those that the new one does not serve are removed.
+// new one, which has the same sockets. The files of those that the new one does not serve are
+// removed.
 func (s *server) leaveListeners(m message) {
 	all := slices.Collect(maps.Values(s.listeners))
 	for a, l := range s.listeners {

@@ -17,7 +17,8 @@ import (
 	"github.com/lwango/lwango/internal/test/wait"
 )
 
-// TestUpgradedServerLeavesAddress: what the new process closes is closed, though the old one drains.
+// TestUpgradedServerLeavesAddress: what the new process closes is closed, though the old one
+// drains.
 func TestUpgradedServerLeavesAddress(t *testing.T) {
 	u := startUpgraded(t, "")
 	socket, _, err := gorilla.DefaultDialer.Dial("ws://"+u.addresses["tcp"]+"/socket", nil)
@@ -54,7 +55,10 @@ func TestUpgradedServerLeavesAddress(t *testing.T) {
 	// The end of the new process closes the rest, and removes the file.
 	must.Do(t, syscall.Kill(next, syscall.SIGTERM))
 	refused("unix")
-	wait.Until(t, "the end of the pid file", func() bool { _, err := u.pid(); return errors.Is(err, os.ErrNotExist) })
+	wait.Until(t, "the end of the pid file", func() bool {
+		_, err := u.pid()
+		return errors.Is(err, os.ErrNotExist)
+	})
 	if err := socket.WriteMessage(gorilla.TextMessage, []byte("here")); err != nil {
 		t.Error(err)
 	}
@@ -63,8 +67,8 @@ func TestUpgradedServerLeavesAddress(t *testing.T) {
 	}
 }
 
-// TestUpgradeKilled: kill -9 of the old process at any time leaves the new one serving, and that of the
-// new one before it is ready the old one.
+// TestUpgradeKilled: kill -9 of the old process at any time leaves the new one serving, and that of
+// the new one before it is ready the old one.
 func TestUpgradeKilled(t *testing.T) {
 	t.Parallel()
 	begin := func(t *testing.T) (u *upgraded, old, next int, release func()) {
@@ -106,10 +110,12 @@ func TestUpgradeKilled(t *testing.T) {
 		go func() { out, code := u.command(); said <- fmt.Sprint(code, " ", out) }()
 		u.logged("upgrade begins")
 		kill(t, u.first.Pid)
-		want := fmt.Sprintf("1 lwango: -upgrade: process %d has ended before the new one was ready", u.first.Pid)
+		want := fmt.Sprintf("1 lwango: -upgrade: process %d has ended before the new one was ready",
+			u.first.Pid)
 		select {
 		case got := <-said:
-			if !strings.HasPrefix(got, want) || !strings.Contains(got, "systemd ends it, and starts the service anew") {
+			if !strings.HasPrefix(got, want) ||
+				!strings.Contains(got, "systemd ends it, and starts the service anew") {
 				t.Errorf("%s, want %s", got, want)
 			}
 		case <-time.After(wait.Patience):
@@ -166,8 +172,9 @@ func TestUpgradeKilled(t *testing.T) {
 	})
 }
 
-// TestUpgradedServerFails: a new process that fails while the old one drains ends as any server that
-// fails, with all files, so that the manager starts another one. The old one goes on with what it has.
+// TestUpgradedServerFails: a new process that fails while the old one drains ends as any server
+// that fails, with all files, so that the manager starts another one. The old one goes on with what
+// it has.
 func TestUpgradedServerFails(t *testing.T) {
 	m := listenAsManager(t)
 	u := startUpgraded(t, "threads = 2\ngrace = \"1m\"")

@@ -15,8 +15,8 @@ import (
 	"github.com/lwango/lwango/internal/test/wait"
 )
 
-// TestEarlySignal: a signal that comes while the configuration is read does not end the process, and
-// is obeyed when it serves.
+// TestEarlySignal: a signal that comes while the configuration is read does not end the process,
+// and is obeyed when it serves.
 func TestEarlySignal(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

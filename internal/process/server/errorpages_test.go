@@ -56,8 +56,9 @@ func TestPageIsNoTunnel(t *testing.T) {
 		fmt.Fprint(w, "log in at ", r.URL, r.Header["Cookie"])
 	}))
 	t.Cleanup(web.Close)
-	text := fmt.Sprintf("[[site]]\nerror_pages = { 403 = '/login' }\nlimit = { deny = ['127.0.0.0/8'] }\n"+
-		"[[site.route]]\nprefix = '/'\nmodule = 'proxy'\naddress = '%s'\n", web.Listener.Addr())
+	text := fmt.Sprintf(
+		"[[site]]\nerror_pages = { 403 = '/login' }\nlimit = { deny = ['127.0.0.0/8'] }\n"+
+			"[[site.route]]\nprefix = '/'\nmodule = 'proxy'\naddress = '%s'\n", web.Listener.Addr())
 	s := sites(t, source(), "", text)
 	a := s.Request("GET /chat", []string{"Connection: Upgrade, Cookie", "Upgrade: websocket",
 		"Sec-WebSocket-Key: k", "Cookie: a=b"}, "")
@@ -93,7 +94,8 @@ func TestIntercepted(t *testing.T) {
 		for _, pages := range []bool{true, false} {
 			for _, intercept := range []bool{true, false} {
 				text := "[[site]]\n"
-				route := fmt.Sprint("[[site.route]]\nprefix = '/'\n", module, "intercept_errors = ", intercept, "\n")
+				route := fmt.Sprint("[[site.route]]\nprefix = '/'\n", module, "intercept_errors = ", intercept,
+					"\n")
 				if pages {
 					text += "error_pages = { 404 = '404' }\n"
 					route += "error_pages = { 500 = '500' }\n"
@@ -123,8 +125,8 @@ func TestIntercepted(t *testing.T) {
 	}
 }
 
-// TestPageOfTooLarge: a body whose length is more than any route takes gets the page of the site or of the
-// route, and no handler is asked.
+// TestPageOfTooLarge: a body whose length is more than any route takes gets the page of the site or
+// of the route, and no handler is asked.
 func TestPageOfTooLarge(t *testing.T) {
 	var asked atomic.Int32
 	web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -149,20 +151,25 @@ func TestPageOfTooLarge(t *testing.T) {
 	} {
 		text := "max_body_size = '1KiB'\n[[site]]\nerror_pages = { " + c.site + " }\n"
 		for _, prefix := range []string{"/", "/app"} {
-			text += fmt.Sprintf("[[site.route]]\nprefix = '%s'\nmodule = 'proxy'\naddress = '%s'\n", prefix, web.Listener.Addr())
+			text += fmt.Sprintf("[[site.route]]\nprefix = '%s'\nmodule = 'proxy'\naddress = '%s'\n", prefix,
+				web.Listener.Addr())
 		}
 		src := source()
 		src.File = filepath.Join(dir, "lwango.conf")
 		s := serve(t, src, text+"error_pages = { "+c.route+" }\nlimit = { max_body_size = '2KiB' }\n")
 		for _, r := range []struct{ path, length, want string }{
-			{"/", "2049", c.root}, {"/app/x", "2049", c.app}, {"/app/x", "2000000000", c.app}, {"/", "1025", c.root},
+			{"/", "2049", c.root}, {"/app/x", "2049", c.app}, {"/app/x", "2000000000", c.app},
+			{"/", "1025", c.root},
 		} {
 			d := must.Get(net.Dial("tcp", s.at))(t)
-			fmt.Fprintf(d, "POST %s HTTP/1.1\r\nHost: test.example\r\nExpect: 100-continue\r\nContent-Length: %s\r\n\r\n", r.path, r.length)
+			fmt.Fprintf(d,
+				"POST %s HTTP/1.1\r\nHost: test.example\r\nExpect: 100-continue\r\nContent-Length: %s\r\n\r\n",
+				r.path, r.length)
 			a := must.Get(http.ReadResponse(bufio.NewReader(d), nil))(t)
 			body := string(must.Get(io.ReadAll(a.Body))(t))
 			if a.StatusCode != 413 || !strings.Contains(body, r.want) || !a.Close {
-				t.Errorf("pages %+v, %s bytes to %s: %s, %q, want %q", c, r.length, r.path, a.Status, body, r.want)
+				t.Errorf("pages %+v, %s bytes to %s: %s, %q, want %q", c, r.length, r.path, a.Status, body,
+					r.want)
 			}
 			d.Close()
 		}

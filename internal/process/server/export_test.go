@@ -14,7 +14,8 @@ import (
 
 type Server = server
 
-// Timed answers with what begin writes until end is called, with pieces that a client has to take in wait.
+// Timed answers with what begin writes until end is called, with pieces that a client has to take
+// in wait.
 func Timed(wait time.Duration, begin func(io.Writer) error, end func()) http.HandlerFunc {
 	pieceWait = wait
 	return timed(time.Millisecond, begin, end)
@@ -57,7 +58,8 @@ func (s *server) Obtained() <-chan struct{} { return s.obtainer.News }
 
 func Start(s config.Source, c *config.Config) (*Server, error) { return start(s, c, nil) }
 
-// StartBehind starts a server as the new process of an upgrade does, and TakeOver says that it serves.
+// StartBehind starts a server as the new process of an upgrade does, and TakeOver says that it
+// serves.
 func StartBehind(news *os.File, s config.Source, c *config.Config) (*Server, error) {
 	return start(s, c, &handover{news: news, used: map[string]bool{}})
 }

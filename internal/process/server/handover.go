@@ -20,9 +20,10 @@ type handover struct {
 
 	Upstreams map[string]string `json:"upstreams,omitempty"` // that are not up, see metrics.Upstreams
 
-	Purges int `json:"purges,omitempty"` // a pipe: what is purged in the old process, a line each; see heirs
-	// EarlierPurges are those that the old process has of the processes before it, the last one first; see
-	// follower.
+	// a pipe: what is purged in the old process, a line each; see heirs
+	Purges int `json:"purges,omitempty"`
+	// EarlierPurges are those that the old process has of the processes before it, the last one first;
+	// see follower.
 	EarlierPurges []int `json:"earlier_purges,omitempty"`
 
 	PIDFile   string `json:"pid_file,omitempty"`
@@ -91,8 +92,8 @@ func takeHandover() (*handover, error) {
 	return h, nil
 }
 
-// open returns the sockets of that name for e and n loops; nil if the process before has had none, or
-// they are a service manager's.
+// open returns the sockets of that name for e and n loops; nil if the process before has had none,
+// or they are a service manager's.
 func (h *handover) open(name string, e *sockets.Endpoint, n int) (*sockets.Socket, error) {
 	if h == nil {
 		return nil, nil

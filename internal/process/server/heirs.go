@@ -17,9 +17,9 @@ import (
 	"github.com/lwango/lwango/internal/process/sockets"
 )
 
-// heirs tells the new process of an upgrade what the old one purges: its connections may still POST, or
-// purge, and what that makes invalid the new one keeps. Where there is a broker, that does it. A nil
-// heirs does nothing.
+// heirs tells the new process of an upgrade what the old one purges: its connections may still
+// POST, or purge, and what that makes invalid the new one keeps. Where there is a broker, that does
+// it. A nil heirs does nothing.
 type heirs struct {
 	store *cache.Store
 	w     *os.File
@@ -35,7 +35,8 @@ const maxTold = 1024
 // purgeAll is the text of a purge of everything.
 const purgeAll = `{"all":true}`
 
-// tellPurges begins to tell a new process, which gets r; both are nil if there is nothing to tell it.
+// tellPurges begins to tell a new process, which gets r; both are nil if there is nothing to tell
+// it.
 func (s *server) tellPurges() (h *heirs, r *os.File, err error) {
 	store := s.source.Cache
 	if store == nil || s.disconnect != nil && s.source.Topics != nil { // see sharePurges
@@ -95,9 +96,9 @@ func (h *heirs) end() {
 	}
 }
 
-// follower does what is purged in the processes before. Each passes on what it hears of those before it.
-// So this one reads the pipe of the last of them, and the pipe of an earlier one when all that came after
-// that one have ended.
+// follower does what is purged in the processes before. Each passes on what it hears of those
+// before it. So this one reads the pipe of the last of them, and the pipe of an earlier one when
+// all that came after that one have ended.
 type follower struct {
 	store *cache.Store
 	log   *slog.Logger
@@ -144,8 +145,8 @@ func (f *follower) first() *os.File {
 	return f.pipes[0]
 }
 
-// follow does what comes by p, and reports whether that has come to its end. Otherwise this process ends,
-// and the one behind it goes on to read p: it finds the begin of a line there.
+// follow does what comes by p, and reports whether that has come to its end. Otherwise this process
+// ends, and the one behind it goes on to read p: it finds the begin of a line there.
 func (f *follower) follow(p *os.File) (ended bool) {
 	lines := bufio.NewReader(p)
 	for {

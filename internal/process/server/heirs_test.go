@@ -27,7 +27,8 @@ func (u *upgraded) page(c *upgradeClient, method string) *http.Response {
 		c = must.Get(u.dial("tcp"))(u.t)
 		defer c.close()
 	}
-	_, err := io.WriteString(c, method+" /page HTTP/1.1\r\nHost: cached.test\r\nContent-Length: 0\r\n\r\n")
+	_, err := io.WriteString(c,
+		method+" /page HTTP/1.1\r\nHost: cached.test\r\nContent-Length: 0\r\n\r\n")
 	must.Do(u.t, err)
 	resp := must.Get(http.ReadResponse(c.r, &http.Request{Method: method}))(u.t)
 	text := must.Get(io.ReadAll(resp.Body))(u.t)
@@ -35,9 +36,9 @@ func (u *upgraded) page(c *upgradeClient, method string) *http.Response {
 	return resp
 }
 
-// TestUpgradeCached: a process that was replaced leaves out what is for its cache, and has the new one
-// drop what its own clients change. It ends with its last connection, though it has asked an upstream of
-// HTTP/2.
+// TestUpgradeCached: a process that was replaced leaves out what is for its cache, and has the new
+// one drop what its own clients change. It ends with its last connection, though it has asked an
+// upstream of HTTP/2.
 func TestUpgradeCached(t *testing.T) {
 	t.Parallel()
 	var asked atomic.Int32
@@ -52,8 +53,10 @@ func TestUpgradeCached(t *testing.T) {
 	o.Config.Protocols.SetUnencryptedHTTP2(true)
 	o.Start()
 	t.Cleanup(o.Close)
-	u := startUpgraded(t, "threads = 1\ndrain = \"10m\"\n[[site]]\n[[site.route]]\nprefix = \"/page\"\n"+
-		"module = \"proxy\"\naddress = \"h2c://"+o.Listener.Addr().String()+"\"\nidle_timeout = \"10m\"\ncache = true\n")
+	u := startUpgraded(t,
+		"threads = 1\ndrain = \"10m\"\n[[site]]\n[[site.route]]\nprefix = \"/page\"\n"+
+			"module = \"proxy\"\naddress = \"h2c://"+o.Listener.Addr().String()+
+			"\"\nidle_timeout = \"10m\"\ncache = true\n")
 	kept, idle := must.Get(u.dial("tcp"))(t), [2]*upgradeClient{}
 	for i := range idle { // each has one request behind the upgrade
 		idle[i] = must.Get(u.dial("tcp"))(t)
@@ -63,7 +66,9 @@ func TestUpgradeCached(t *testing.T) {
 	if out, code := u.command(); code != 0 {
 		t.Fatal(out, code)
 	}
-	status := func(r *http.Response) string { return strings.Join(r.Header.Values("Cache-Status"), ", ") }
+	status := func(r *http.Response) string {
+		return strings.Join(r.Header.Values("Cache-Status"), ", ")
+	}
 	if got := status(u.page(nil, "GET")); !strings.Contains(got, "uri-miss") {
 		t.Fatal("the new process: ", got)
 	}
@@ -98,16 +103,17 @@ func TestUpgradeCached(t *testing.T) {
 	}
 }
 
-// TestUpgradeCachedTwice: what clients of the first process change, the third one drops, also when the
-// second one has ended.
+// TestUpgradeCachedTwice: what clients of the first process change, the third one drops, also when
+// the second one has ended.
 func TestUpgradeCachedTwice(t *testing.T) {
 	t.Parallel()
 	o := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Cache-Control", "max-age=600")
 	}))
 	t.Cleanup(o.Close)
-	u := startUpgraded(t, "threads = 1\ndrain = \"10m\"\n[[site]]\n[[site.route]]\nprefix = \"/page\"\n"+
-		"module = \"proxy\"\naddress = \"http://"+o.Listener.Addr().String()+"\"\ncache = true\n")
+	u := startUpgraded(t,
+		"threads = 1\ndrain = \"10m\"\n[[site]]\n[[site.route]]\nprefix = \"/page\"\n"+
+			"module = \"proxy\"\naddress = \"http://"+o.Listener.Addr().String()+"\"\ncache = true\n")
 	keep := func() *upgradeClient { // a client has one request behind the upgrade
 		c := must.Get(u.dial("tcp"))(t)
 		t.Cleanup(c.close)
@@ -132,7 +138,9 @@ func TestUpgradeCachedTwice(t *testing.T) {
 			t.Fatal("the new process: ", got)
 		}
 		u.page(by, "POST")
-		wait.Until(t, "the end of what is kept", func() bool { return !strings.Contains(status(), "; hit") })
+		wait.Until(t, "the end of what is kept", func() bool {
+			return !strings.Contains(status(), "; hit")
+		})
 	}
 	change(first[0])
 	ofSecond.close()
@@ -142,8 +150,8 @@ func TestUpgradeCachedTwice(t *testing.T) {
 	change(first[1])
 }
 
-// TestFollowerEnds: when a process ends, what it has read of the purges of those before it was done, and
-// the rest is there for the next process, from the begin of a line on.
+// TestFollowerEnds: when a process ends, what it has read of the purges of those before it was
+// done, and the rest is there for the next process, from the begin of a line on.
 func TestFollowerEnds(t *testing.T) {
 	t.Parallel()
 	store := must.Get(cache.Open(cache.Options{Memory: 1 << 20}))(t)

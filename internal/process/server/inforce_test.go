@@ -19,7 +19,8 @@ import (
 func inForce(t *testing.T, path string, more ...string) string {
 	t.Helper()
 	var stdout, stderr strings.Builder
-	o, _ := server.Parse(append([]string{"-T", "-c", path}, more...), new(flag.FlagSet), &stdout, &stderr)
+	o, _ := server.Parse(append([]string{"-T", "-c", path}, more...), new(flag.FlagSet), &stdout,
+		&stderr)
 	if o == nil {
 		t.Fatal(stderr.String())
 	}
@@ -91,7 +92,8 @@ module = "response"
 body = """of
 ${LWANGO_NAME} and ${file:secret}"""
 `)
-	for _, path := range []string{all, "../../../lwango.conf", "../../../samples/php/lwango.conf", file("empty.conf", "")} {
+	for _, path := range []string{all, "../../../lwango.conf", "../../../samples/php/lwango.conf",
+		file("empty.conf", "")} {
 		first := inForce(t, path)
 		again := filepath.Join(beside(t, filepath.Dir(path)), "again")
 		must.Write(t, again, first)
@@ -103,7 +105,8 @@ ${LWANGO_NAME} and ${file:secret}"""
 	text := inForce(t, all)
 	for _, want := range []string{
 		"\ngrace = \"90s\"\n", "\nmax_spool = \"8GiB\"\n", "\nkeep_alive_timeout = \"15s\"\n",
-		"url = \"${file:${LWANGO_DIR}/secret}\"\n", "a = \"$${LWANGO_NAME}\"\n", "A = \"${LWANGO_NAME}\"\n",
+		"url = \"${file:${LWANGO_DIR}/secret}\"\n", "a = \"$${LWANGO_NAME}\"\n",
+		"A = \"${LWANGO_NAME}\"\n",
 		"host = \"two.test\"\n", "max_conns = 0\n", "retry_time = -1\n",
 	} {
 		if !strings.Contains(text, want) {
@@ -120,8 +123,9 @@ ${LWANGO_NAME} and ${file:secret}"""
 	}
 
 	text = inForce(t, all, "-l", "127.0.0.1:1", "-r", dir)
-	if !strings.Contains(text, "\n[[listener]]\naddress = \"127.0.0.1:1\"\nhttp2 = false\nproxy_protocol") || !strings.Contains(text, dir) ||
-		strings.Contains(text, "two.test") {
+	if !strings.Contains(text,
+		"\n[[listener]]\naddress = \"127.0.0.1:1\"\nhttp2 = false\nproxy_protocol") ||
+		!strings.Contains(text, dir) || strings.Contains(text, "two.test") {
 		t.Errorf("with -l and -r:\n%s", text)
 	}
 }
@@ -142,7 +146,8 @@ func beside(t *testing.T, dir string) string {
 func TestSecretFiles(t *testing.T) {
 	dir := t.TempDir()
 	t.Chdir(dir)
-	for name, text := range map[string]string{"long": strings.Repeat("x", 1<<16+1), "short": "a\r\nb\r\n\n"} {
+	for name, text := range map[string]string{"long": strings.Repeat("x", 1<<16+1),
+		"short": "a\r\nb\r\n\n"} {
 		must.Write(t, name, text)
 	}
 	for _, row := range []struct{ value, want string }{
@@ -150,12 +155,14 @@ func TestSecretFiles(t *testing.T) {
 		{"${file:long}", "t.conf:4: site.route.body: " + dir + "/long: longer than 64 KiB"},
 		{"${file:.}", "t.conf:4: site.route.body: " + dir + ": not a regular file"},
 		{"${file:/dev/zero}", "t.conf:4: site.route.body: /dev/zero: not a regular file"},
-		{"${file:${LWANGO_NOT_SET}/x}", "t.conf:4: site.route.body: the environment has no variable LWANGO_NOT_SET"},
+		{"${file:${LWANGO_NOT_SET}/x}",
+			"t.conf:4: site.route.body: the environment has no variable LWANGO_NOT_SET"},
 		{"${file:short}", ""},
 		{"$${file:none}", ""},
 	} {
 		got := ""
-		if _, err := source().Parse("t.conf", route("prefix = \"/\"\nbody = \""+row.value+"\"\nmodule = \"response\"")); err != nil {
+		if _, err := source().Parse("t.conf",
+			route("prefix = \"/\"\nbody = \""+row.value+"\"\nmodule = \"response\"")); err != nil {
 			got = err.Error()
 		}
 		if got != row.want {

@@ -22,19 +22,23 @@ import (
 	"github.com/lwango/lwango/internal/test/wait"
 )
 
-// TestInForceAnswers: a server that is started with what -T prints of a configuration answers as one
-// that is started with the configuration. Which settings it has, internal/process/config tests.
+// TestInForceAnswers: a server that is started with what -T prints of a configuration answers as
+// one that is started with the configuration. Which settings it has, internal/process/config tests.
 func TestInForceAnswers(t *testing.T) {
 	top := must.Get(filepath.Abs("../../.."))(t)
 	ca := certs.New(t)
 	cert, key := ca.Files(ca.Issue(time.Hour, "a.test"))
 	pair := fmt.Sprintf("{ cert = %q, key = %q }", cert, key)
 	const page = "[[site]]\n[[site.route]]\nprefix = \"/\"\nmodule = \"response\"\nbody = \"x\"\n"
-	files := map[string]string{"tls.conf": "[[listener]]\naddress = \"127.0.0.1:0\"\ntls = " + pair + "\n" +
+	files := map[string]string{"tls.conf": "[[listener]]\naddress = \"127.0.0.1:0\"\ntls = " + pair +
+		"\n" +
 		"[[listener]]\naddress = \"127.0.0.2:0\"\nhttp2 = false\ntls = " + pair + "\n" +
-		"[[listener]]\naddress = \"127.0.0.3:0\"\nhttp2 = true\n[[listener]]\naddress = \"127.0.0.4:0\"\n" + page +
-		"[[site]]\nhost = \"a.test\"\nhttps = \"redirect\"\nhsts = { max_age = \"1h\" }\n" + strings.TrimPrefix(page, "[[site]]\n")}
-	for _, name := range []string{"lwango.conf", "samples/php/lwango.conf", "contrib/container.conf", "contrib/deb/lwango.conf"} {
+		"[[listener]]\naddress = \"127.0.0.3:0\"\nhttp2 = true\n[[listener]]\naddress = " +
+		"\"127.0.0.4:0\"\n" + page +
+		"[[site]]\nhost = \"a.test\"\nhttps = \"redirect\"\nhsts = { max_age = \"1h\" }\n" +
+		strings.TrimPrefix(page, "[[site]]\n")}
+	for _, name := range []string{"lwango.conf", "samples/php/lwango.conf", "contrib/container.conf",
+		"contrib/deb/lwango.conf"} {
 		files[name] = string(must.Get(os.ReadFile(filepath.Join(top, name)))(t))
 	}
 	address := regexp.MustCompile(`(?m)^address = "[^"]*:80(80)?"`)
@@ -46,8 +50,8 @@ func TestInForceAnswers(t *testing.T) {
 			}
 			must.Do(t, os.MkdirAll(filepath.Join(dir, "www"), 0o700))
 			text := address.ReplaceAllString(text, `address = "127.0.0.1:0"`)
-			text = strings.NewReplacer(`"/www"`, `"www"`, "/var/www/html", "www", `"stderr:"`, `"access.log"`,
-				"/var/log/lwango/", "").Replace(text)
+			text = strings.NewReplacer(`"/www"`, `"www"`, "/var/www/html", "www", `"stderr:"`,
+				`"access.log"`, "/var/log/lwango/", "").Replace(text)
 			text = regexp.MustCompile(`(?m)^pid_file.*`).ReplaceAllString(text, "")
 			var servers []*running
 			for _, text := range []string{text, ""} {
@@ -95,7 +99,8 @@ func found(s *running) (all []string) {
 		}
 		scheme := "http"
 		for _, protocols := range [][]string{{"h2", "http/1.1"}, {"http/1.1"}, nil} {
-			c := tls.Client(dial(), &tls.Config{ServerName: "a.test", InsecureSkipVerify: true, NextProtos: protocols})
+			c := tls.Client(dial(),
+				&tls.Config{ServerName: "a.test", InsecureSkipVerify: true, NextProtos: protocols})
 			if err := c.Handshake(); err != nil {
 				c.Close()
 				break
@@ -117,7 +122,8 @@ func found(s *running) (all []string) {
 			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 			Transport: &http.Transport{DisableKeepAlives: true,
 				TLSClientConfig: &tls.Config{ServerName: "a.test", InsecureSkipVerify: true}}}
-		for _, ask := range []string{"GET /", "GET /index.html", "GET /none", "HEAD /", "POST /", "OPTIONS /x", "GET /status/json"} {
+		for _, ask := range []string{"GET /", "GET /index.html", "GET /none", "HEAD /", "POST /",
+			"OPTIONS /x", "GET /status/json"} {
 			for _, name := range []string{"a.test", "other.test"} {
 				method, path, _ := strings.Cut(ask, " ")
 				req := must.Get(http.NewRequest(method, scheme+"://"+at+path, nil))(s.t)

@@ -11,17 +11,17 @@ import (
 	"github.com/lwango/lwango/internal/test/must"
 )
 
-// TestTryFilesThenApplication: files where there are some, and an application for all else, as rules/README.md
-// has it. The prefix of the internal route is for the configuration alone: neither the application nor
-// a client learns of it.
+// TestTryFilesThenApplication: files where there are some, and an application for all else, as
+// rules/README.md has it. The prefix of the internal route is for the configuration alone: neither
+// the application nor a client learns of it.
 func TestTryFilesThenApplication(t *testing.T) {
 	app := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		h := w.Header()
 		h.Set("Location", "/login?next="+r.URL.Path)
 		h.Set("Link", "</style.css>; rel=preload")
 		w.WriteHeader(http.StatusFound)
-		fmt.Fprintf(w, "%s %s prefix=%q destination=%q", r.Method, r.RequestURI, r.Header["X-Forwarded-Prefix"],
-			r.Header.Get("Destination"))
+		fmt.Fprintf(w, "%s %s prefix=%q destination=%q", r.Method, r.RequestURI,
+			r.Header["X-Forwarded-Prefix"], r.Header.Get("Destination"))
 	}))
 	defer app.Close()
 	dir := t.TempDir()
@@ -64,7 +64,8 @@ rewrite = "/public{path}{query}"
 		fields                     []string
 	}{
 		{"GET /a.txt", "", "", "a file", nil},
-		{"GET /x%2Fy?z=1", "/login?next=/x/y", "</style.css>; rel=preload", `GET /x%2Fy?z=1 prefix=[] destination=""`, nil},
+		{"GET /x%2Fy?z=1", "/login?next=/x/y", "</style.css>; rel=preload",
+			`GET /x%2Fy?z=1 prefix=[] destination=""`, nil},
 		{"MOVE /x", "/login?next=/x", "</style.css>; rel=preload", `MOVE /x prefix=[] destination="/y"`,
 			[]string{"Destination: /y"}},
 		{"GET /_app/x", "", "", "", nil},
@@ -81,9 +82,10 @@ rewrite = "/public{path}{query}"
 			}
 			continue
 		}
-		if got := a.Header.Get("Location"); got != row.location || a.Text != row.body || a.Header.Get("Link") != row.link {
-			t.Errorf("%s: Location %q, Link %q, %q\nwant %q, %q, %q", row.line, got, a.Header.Get("Link"), a.Text, row.location,
-				row.link, row.body)
+		if got := a.Header.Get("Location"); got != row.location || a.Text != row.body ||
+			a.Header.Get("Link") != row.link {
+			t.Errorf("%s: Location %q, Link %q, %q\nwant %q, %q, %q", row.line, got, a.Header.Get("Link"),
+				a.Text, row.location, row.link, row.body)
 		}
 	}
 }

@@ -27,7 +27,8 @@ type listener struct {
 // newListener duplicates the descriptors of sock for n loops; if it fails, sock is closed.
 func newListener(sock *sockets.Socket, lc config.Listener, n int,
 	obtainer *certs.Obtainer) (*listener, error) {
-	l := &listener{socket: sock, config: lc, given: make([][]int, n), handles: make([][]*loop.Listener, n)}
+	l := &listener{socket: sock, config: lc, given: make([][]int, n),
+		handles: make([][]*loop.Listener, n)}
 	l.Listener = conn.Listener{Name: lc.Address.String(), Terms: new(atomic.Uint32), HTTP2: lc.HTTP2,
 		Elsewhere: func(sni, host string) bool { return certs.Elsewhere(l.certs.Load(), sni, host) }}
 	if lc.TLS.Config != nil {
@@ -44,7 +45,8 @@ func newListener(sock *sockets.Socket, lc config.Listener, n int,
 	return l, nil
 }
 
-// like reports whether both serve the same: HTTP or one of the kinds of streams, with TLS or without.
+// like reports whether both serve the same: HTTP or one of the kinds of streams, with TLS or
+// without.
 func (l *listener) like(o *listener) bool {
 	return (l.TLS == nil) == (o.TLS == nil) && (l.config.Stream == nil) == (o.config.Stream == nil) &&
 		(l.config.Streams == nil) == (o.config.Streams == nil)

@@ -216,8 +216,8 @@ func misconfigured(stderr io.Writer, err error) int {
 
 // untilStopped obeys signals until the loops have ended. It returns nil if they were stopped in
 // order, and otherwise an error that it has logged. It ignores the first signal after the end of
-// ctx, which may be the one that has ended ctx, and must not count twice; and after the end of drain,
-// when a manager may stop the service, which signals this process, too.
+// ctx, which may be the one that has ended ctx, and must not count twice; and after the end of
+// drain, when a manager may stop the service, which signals this process, too.
 //
 // It also runs the functions that come by calls, since the server is its goroutine's.
 func (s *server) untilStopped(ctx context.Context, signals *signals, calls <-chan func()) error {
@@ -358,8 +358,8 @@ func (s *server) logReload(before *config.Config, err error) {
 }
 
 // complete gives s what the program has: modules, topics, and what Handle and Use were given. A
-// server in code may have a handler of its own instead; without a file, the topics get neither limits
-// nor a broker by it.
+// server in code may have a handler of its own instead; without a file, the topics get neither
+// limits nor a broker by it.
 func (p *Program) complete(s *config.Source) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

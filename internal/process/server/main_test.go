@@ -53,9 +53,12 @@ func TestParse(t *testing.T) {
 			code = -1
 		}
 		if code != test.code || *own != test.own || *theirs {
-			t.Errorf("%s: code %d, -own %s, want %d, %s; -v %v", test.args, code, *own, test.code, test.own, *theirs)
+			t.Errorf("%s: code %d, -own %s, want %d, %s; -v %v", test.args, code, *own, test.code, test.own,
+				*theirs)
 		}
-		for _, text := range []struct{ got, want string }{{stdout.String(), test.out}, {stderr.String(), test.error}} {
+		for _, text := range []struct {
+			got, want string
+		}{{stdout.String(), test.out}, {stderr.String(), test.error}} {
 			if !strings.Contains(text.got, text.want) || text.want == "" && text.got != "" {
 				t.Errorf("%s: printed %q, want %q", test.args, text.got, text.want)
 			}
@@ -66,7 +69,8 @@ func TestParse(t *testing.T) {
 // Without flags of its own a program's usage is lwango's, and no more.
 func TestUsageOfNoFlags(t *testing.T) {
 	var stdout strings.Builder
-	if _, code := server.Parse([]string{"-h"}, flag.NewFlagSet("", flag.ContinueOnError), &stdout, io.Discard); code != 0 {
+	if _, code := server.Parse([]string{"-h"}, flag.NewFlagSet("", flag.ContinueOnError), &stdout,
+		io.Discard); code != 0 {
 		t.Errorf("code %d", code)
 	}
 	if strings.Contains(stdout.String(), "of this program") {
@@ -77,7 +81,8 @@ func TestUsageOfNoFlags(t *testing.T) {
 // The end of ctx stops the program as a signal does. A signal that comes with it is not a second
 // one, which would leave the requests in flight without an answer.
 func TestMainUntilContextEnds(t *testing.T) {
-	o, _ := server.Parse([]string{"-l", "127.0.0.1:0"}, flag.NewFlagSet("", flag.ContinueOnError), io.Discard, io.Discard)
+	o, _ := server.Parse([]string{"-l", "127.0.0.1:0"}, flag.NewFlagSet("", flag.ContinueOnError),
+		io.Discard, io.Discard)
 	if o == nil {
 		t.Fatal("the command line is refused")
 	}
@@ -99,7 +104,10 @@ func TestMainUntilContextEnds(t *testing.T) {
 		asked, release := make(chan struct{}), make(chan struct{})
 		p.Handle("/", func(req *conn.Request, resp *conn.Response) int {
 			close(asked)
-			if err := req.Await(time.Minute, func(context.Context) error { <-release; return nil }); err != nil {
+			if err := req.Await(time.Minute, func(context.Context) error {
+				<-release
+				return nil
+			}); err != nil {
 				return 500
 			}
 			return 204

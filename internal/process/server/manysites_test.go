@@ -11,8 +11,8 @@ import (
 	"github.com/lwango/lwango/internal/test/logtext"
 )
 
-// TestManyStaticSites: however many routes keep files at hand, connections have the most part of the
-// descriptors, and the log has no warning.
+// TestManyStaticSites: however many routes keep files at hand, connections have the most part of
+// the descriptors, and the log has no warning.
 func TestManyStaticSites(t *testing.T) {
 	log := new(logtext.Buffer)
 	s := source()

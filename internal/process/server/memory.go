@@ -7,20 +7,20 @@ import (
 	"time"
 )
 
-// memoryEvery is how often it is looked whether memory is to be given back. It is a variable only for
-// the tests.
+// memoryEvery is how often it is looked whether memory is to be given back. It is a variable only
+// for the tests.
 var memoryEvery = 15 * time.Second
 
 // idleHeap is how much more than before, or how much that is free, is not worth a collection.
 const idleHeap = 8 << 20
 
-// memory gives back to the system what a burst has left. Go's collector runs when the heap has doubled,
-// or else every two minutes, and an idle server does not double its heap; pools keep what they have
-// over one collection. So where none has come since the last look, and there is something to be had, memory
-// has the collector run. A busy server has collections of its own.
+// memory gives back to the system what a burst has left. Go's collector runs when the heap has
+// doubled, or else every two minutes, and an idle server does not double its heap; pools keep what
+// they have over one collection. So where none has come since the last look, and there is something
+// to be had, memory has the collector run. A busy server has collections of its own.
 //
-// With a large heap a collection takes long, and a server that is hardly used has something to give back
-// all the time. So memory rests for a hundred times as long as the last one has taken.
+// With a large heap a collection takes long, and a server that is hardly used has something to give
+// back all the time. So memory rests for a hundred times as long as the last one has taken.
 type memory struct {
 	cycles uint64
 	held   uint64 // by objects, when memory was last given back

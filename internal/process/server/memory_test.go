@@ -9,8 +9,8 @@ import (
 	"github.com/lwango/lwango/internal/process/server"
 )
 
-// TestMemoryRests: a server that has a large heap, and makes a little garbage all the time, is not made
-// to collect it again and again.
+// TestMemoryRests: a server that has a large heap, and makes a little garbage all the time, is not
+// made to collect it again and again.
 func TestMemoryRests(t *testing.T) {
 	defer debug.SetGCPercent(debug.SetGCPercent(-1)) // no collections but those of Memory
 	type node struct{ next *node }

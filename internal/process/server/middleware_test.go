@@ -198,7 +198,8 @@ func TestUseAtReload(t *testing.T) {
 		used++
 		return next
 	})
-	srv := serve(t, s, "threads = 1\n"+route("prefix = '/'\nhandler = 'hello_world'\nuse = ['count']\n")+
+	srv := serve(t, s, "threads = 1\n"+
+		route("prefix = '/'\nhandler = 'hello_world'\nuse = ['count']\n")+
 		"[[site]]\nhost = 'other.example'\n")
 	for i := 1; i < 4; i++ {
 		if around != 2*i || used != i {

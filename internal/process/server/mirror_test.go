@@ -27,7 +27,8 @@ func TestMirror(t *testing.T) {
 		if r.URL.Path == "/cut" {
 			panic(http.ErrAbortHandler)
 		}
-		copies <- fmt.Sprint(r.Method, " ", r.URL, " ", r.Header.Get("X-A"), " ", r.ContentLength, " ", string(body), " ", err)
+		copies <- fmt.Sprint(r.Method, " ", r.URL, " ", r.Header.Get("X-A"), " ", r.ContentLength, " ",
+			string(body), " ", err)
 		fmt.Fprint(w, strings.Repeat("nobody gets this", 10_000))
 	})
 	web := httptest.NewServer(app)
@@ -44,7 +45,8 @@ func TestMirror(t *testing.T) {
 	}
 	route := func(address, more string) string {
 		return "[[site]]\n[[site.route]]\nprefix = '/'\nhandler = 'echo'\nmirror = { to = '/copies' }\n" +
-			"[[site.route]]\nprefix = '/copies'\ninternal = true\nmodule = 'proxy'\nstrip_prefix = true\naddress = '" +
+			"[[site.route]]\nprefix = '/copies'\ninternal = true\nmodule = 'proxy'\nstrip_prefix = " +
+			"true\naddress = '" +
 			address + "'\n" + more
 	}
 	dir := t.TempDir()
@@ -58,7 +60,8 @@ func TestMirror(t *testing.T) {
 		if tt.body != "" {
 			fields = append(fields, fmt.Sprint("Content-Length: ", len(tt.body)))
 		}
-		if a := srv.Request(tt.line, fields, tt.body); a.StatusCode != 200 || strings.Contains(a.Text, "nobody") {
+		if a := srv.Request(tt.line, fields, tt.body); a.StatusCode != 200 ||
+			strings.Contains(a.Text, "nobody") {
 			t.Fatalf("%s: %s %q", tt.line, a.Status, a.Text)
 		}
 		if got := <-copies; got != tt.want {
@@ -84,7 +87,9 @@ func TestMirror(t *testing.T) {
 		if a := srv.Request("GET "+path, nil, ""); a.StatusCode != 200 {
 			t.Fatal(a.Status)
 		}
-		wait.Until(t, path, func() bool { return seen("requests") == 1 && seen("failed") == 1 && seen("active") == 0 })
+		wait.Until(t, path, func() bool {
+			return seen("requests") == 1 && seen("failed") == 1 && seen("active") == 0
+		})
 	}
 	m := s.Counters.Counted()[0]
 	if m.Kind != "mirror" || m.Site != "*" || m.Route != "/" || m.Of != "/copies" {

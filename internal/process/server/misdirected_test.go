@@ -19,14 +19,16 @@ func TestMisdirected(t *testing.T) {
 		s.put("b", "b.test", 24*time.Hour)
 	}, "http2 = true\n"+`tls = [{cert = "a.pem", key = "a.key"}, {cert = "b.pem", key = "b.key"}]`)
 	for sni, hosts := range map[string]map[string]int{
-		"a.test": {"a.test": 200, "www.a.test:443": 200, "b.test": 421, "b.test:8443": 421, "c.test": 200, "127.0.0.1": 200},
+		"a.test": {"a.test": 200, "www.a.test:443": 200, "b.test": 421, "b.test:8443": 421, "c.test": 200,
+			"127.0.0.1": 200},
 		"b.test": {"b.test": 200, "a.test": 421},
 		"c.test": {"a.test": 200, "b.test": 421, "c.test": 200}, // it is shown the first certificate
 	} {
 		tr := &http.Transport{Protocols: new(http.Protocols)}
 		tr.Protocols.SetHTTP2(true)
 		tr.DialTLSContext = func(ctx context.Context, network, _ string) (net.Conn, error) {
-			d := tls.Dialer{Config: &tls.Config{ServerName: sni, InsecureSkipVerify: true, NextProtos: []string{"h2"}}}
+			d := tls.Dialer{Config: &tls.Config{ServerName: sni, InsecureSkipVerify: true,
+				NextProtos: []string{"h2"}}}
 			return d.DialContext(ctx, network, s.at)
 		}
 		for host, want := range hosts {

@@ -40,7 +40,8 @@ func TestServerWithoutHandler(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		r, err := p.Start(ctx, config.Source{Logger: logtext.Quiet,
 			Code: &config.Config{Listeners: row.listeners, Threads: 1}}, func() {})
-		if row.want == "" && err != nil || row.want != "" && (err == nil || !strings.Contains(err.Error(), row.want)) {
+		if row.want == "" && err != nil ||
+			row.want != "" && (err == nil || !strings.Contains(err.Error(), row.want)) {
 			t.Errorf("%s: %v, want %q", row.name, err, row.want)
 		}
 		cancel()

@@ -28,7 +28,8 @@ func TestOneAddressLeavesRoom(t *testing.T) {
 			}
 			return resp.Text(200, "served")
 		})
-		address, _ := serveProgram(t, p, fmt.Sprintf("threads = 1\nmax_connections = %d\n%s\n", all, configured))
+		address, _ := serveProgram(t, p,
+			fmt.Sprintf("threads = 1\nmax_connections = %d\n%s\n", all, configured))
 		ask := func(from, path string) net.Conn {
 			d := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(from)}}
 			c := must.Get(d.Dial("tcp", address))(t)

@@ -38,7 +38,8 @@ func TestTopicsOfTwoServers(t *testing.T) {
 				resp.SetBody(m.Data)
 				return 200
 			}}}
-		return serve(t, s, fmt.Sprintf("threads = 2\ngrace = %q\n[pubsub]\nurl = %q\n", grace, broker.URL()))
+		return serve(t, s,
+			fmt.Sprintf("threads = 2\ngrace = %q\n[pubsub]\nurl = %q\n", grace, broker.URL()))
 	}
 	var hubs [2]pubsub.Hub
 	subscribed := make(chan struct{}, 2)

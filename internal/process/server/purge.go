@@ -13,9 +13,9 @@ import (
 	"github.com/lwango/lwango/pubsub"
 )
 
-// purgeTopic is the topic in which processes that have a broker tell each other what they purge, and
-// changeTopic that for what POST and the like have changed. A process that starts reads what it has
-// missed of the former alone, so that many changes do not displace the purges.
+// purgeTopic is the topic in which processes that have a broker tell each other what they purge,
+// and changeTopic that for what POST and the like have changed. A process that starts reads what it
+// has missed of the former alone, so that many changes do not displace the purges.
 const (
 	purgeTopic  = "purge"
 	changeTopic = "change"
@@ -47,7 +47,9 @@ func (s *server) followPurges() {
 	}
 	l, own := s.loops[0], topics.Origin()+"-"
 	_ = l.Post(func() {
-		l.Go(func(t *loop.Thread) { s.follow(t, store, topics.OfServer(purgeTopic), own, pubsub.MaxQueue) })
+		l.Go(func(t *loop.Thread) {
+			s.follow(t, store, topics.OfServer(purgeTopic), own, pubsub.MaxQueue)
+		})
 		l.Go(func(t *loop.Thread) { s.follow(t, store, topics.OfServer(changeTopic), own, 0) })
 	})
 }
@@ -55,9 +57,10 @@ func (s *server) followPurges() {
 // maxShared is how many purges of other processes are done at a time.
 const maxShared = 256
 
-// follow does what other processes purge, until the server stops, and what a topic remembers of that,
-// at most so many messages. own is what the messages of this process begin with.
-func (s *server) follow(t *loop.Thread, store *cache.Store, topic *pubsub.Topic, own string, history int) {
+// follow does what other processes purge, until the server stops, and what a topic remembers of
+// that, at most so many messages. own is what the messages of this process begin with.
+func (s *server) follow(t *loop.Thread, store *cache.Store, topic *pubsub.Topic, own string,
+	history int) {
 	loop.StandBy(t) // a process that was replaced does not stay for it
 	sub := topic.Subscribe(t, pubsub.Options{Queue: pubsub.MaxQueue, History: history})
 	for dropped := 0; ; {

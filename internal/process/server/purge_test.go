@@ -111,7 +111,9 @@ func TestPurgeBeforeStart(t *testing.T) {
 	kept := startKeeping(t, new(pubsub.Hub), disk)
 	kept.ask(t, "/", "")
 	kept.ask(t, "/other/", "")
-	wait.Until(t, "both are kept", func() bool { return kept.finds(t, "/") && kept.finds(t, "/other/") })
+	wait.Until(t, "both are kept", func() bool {
+		return kept.finds(t, "/") && kept.finds(t, "/other/")
+	})
 	kept.end()
 	kept.store.Close()
 
@@ -126,8 +128,8 @@ func TestPurgeBeforeStart(t *testing.T) {
 	kept.end()
 }
 
-// TestChangeOfTwoServers: what a POST to one server changes, the other one forgets as well. A server
-// that starts later does not hear of it.
+// TestChangeOfTwoServers: what a POST to one server changes, the other one forgets as well. A
+// server that starts later does not hear of it.
 func TestChangeOfTwoServers(t *testing.T) {
 	b := broker.Start(t)
 	leak.Goroutines(t)

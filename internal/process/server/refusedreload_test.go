@@ -11,8 +11,8 @@ import (
 	"github.com/lwango/lwango/internal/test/must"
 )
 
-// TestRefusedReloadLeavesNothing: what a reload has done before it is refused is undone: modes of sockets,
-// sockets, folders, files of logs.
+// TestRefusedReloadLeavesNothing: what a reload has done before it is refused is undone: modes of
+// sockets, sockets, folders, files of logs.
 func TestRefusedReloadLeavesNothing(t *testing.T) {
 	dir := t.TempDir()
 	in := func(name string) string { return filepath.Join(dir, name) }
@@ -28,7 +28,8 @@ func TestRefusedReloadLeavesNothing(t *testing.T) {
 	src.File = filepath.Join(dir, "lwango.conf")
 	s := serve(t, src, text("0600", ""))
 
-	// The file of one socket is exchanged: its mode cannot be set, and those before it are set by then.
+	// The file of one socket is exchanged: its mode cannot be set, and those before it are set by
+	// then.
 	must.Do(t, os.Remove(in("b")))
 	must.Write(t, in("b"), "")
 	before := listing(t, dir)

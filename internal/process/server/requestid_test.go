@@ -18,8 +18,8 @@ import (
 	"github.com/lwango/lwango/internal/test/wait"
 )
 
-// TestRequestIDEverywhere: the access log, the log and an upstream tell of a request by one id, which
-// a trusted proxy may have named; and the access log says how long the upstream has taken.
+// TestRequestIDEverywhere: the access log, the log and an upstream tell of a request by one id,
+// which a trusted proxy may have named; and the access log says how long the upstream has taken.
 func TestRequestIDEverywhere(t *testing.T) {
 	t.Parallel()
 	const pause = 20 * time.Millisecond
@@ -32,7 +32,8 @@ func TestRequestIDEverywhere(t *testing.T) {
 				t.Error(err)
 				return
 			}
-			_, _ = io.WriteString(c, "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: own\r\n\r\n")
+			_, _ = io.WriteString(c,
+				"HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: own\r\n\r\n")
 			_, _ = rw.ReadByte() // until the client leaves
 			c.Close()
 			return
@@ -114,9 +115,9 @@ address = %q
 		request := get("/app", fields)
 		l, id := next(), <-told
 		low := pause.Seconds()
-		if l.ID == "" || l.ID != id || (fields != "") != (id == "from-the-proxy") || l.In != len(request) ||
-			l.Upstream != ln.Addr().String() || l.First < low || l.Whole < l.First || l.Whole < 2*low ||
-			l.Duration < l.Whole-0.5 {
+		if l.ID == "" || l.ID != id || (fields != "") != (id == "from-the-proxy") ||
+			l.In != len(request) || l.Upstream != ln.Addr().String() || l.First < low || l.Whole < l.First ||
+			l.Whole < 2*low || l.Duration < l.Whole-0.5 {
 			t.Errorf("%+v, the upstream was told %q", l, id)
 		}
 	}

@@ -20,27 +20,37 @@ func TestRuleErrors(t *testing.T) {
 		{"[[site]]\n[[site.rule]]\npath = '/a'\ndeny = 404\n[[site.rule]]\nregexp = '('\ndeny = 404",
 			"t.conf:6: site.rule.regexp: rule 2: missing closing ): `(`"},
 		{"[[site]]\n[[site.rule]]\nrewrite = '/{name}'",
-			"t.conf:3: site.rule.rewrite: rule 1: \"/{name}\": unknown placeholder {name} (known: {path}, {uri}, {query}, {host})"},
+			"t.conf:3: site.rule.rewrite: rule 1: \"/{name}\": unknown placeholder {name} (known: {path}, " +
+				"{uri}, {query}, {host})"},
 		{"[[site]]\n[[site.rule]]\npath = '/a'",
-			"t.conf:2: site.rule: rule 1: does nothing: expected deny, rewrite, redirect, auth, limit, set_headers, add_headers, remove_headers or cache_control"},
+			"t.conf:2: site.rule: rule 1: does nothing: expected deny, rewrite, redirect, auth, limit, " +
+				"set_headers, add_headers, remove_headers or cache_control"},
 		{"[[site]]\n[[site.rule]]\ndeny = 404\nnot = { path = 'a/b' }\n[site.rule.header]\nx-a = ['~(']",
-			"t.conf:4: site.rule.not.path: rule 1: \"a/b\": a pattern with a slash in it begins with one (/a/b), or with \"/**/\" for any folder\n" +
+			"t.conf:4: site.rule.not.path: rule 1: \"a/b\": a pattern with a slash in it begins with one " +
+				"(/a/b), or with \"/**/\" for any folder\n" +
 				"t.conf:6: site.rule.header.x-a: rule 1: missing closing ): `(`"},
-		{"[[site]]\n[[site.rule]]\ndeny = 200", "t.conf:3: site.rule.deny: must be between 400 and 599, found 200"},
-		{"[[site]]\n[[site.rule]]\npath = '/a'\n[[site.rule]]\ndney = 404\n[[site.rule]]\nset_headers = 1\n" +
+		{"[[site]]\n[[site.rule]]\ndeny = 200",
+			"t.conf:3: site.rule.deny: must be between 400 and 599, found 200"},
+		{"[[site]]\n[[site.rule]]\npath = '/a'\n[[site.rule]]\ndney = 404\n[[site.rule]]\nset_headers " +
+			"= 1\n" +
 			"[[site.rule]]\nredirect = ''",
-			"t.conf:2: site.rule: rule 1: does nothing: expected deny, rewrite, redirect, auth, limit, set_headers, add_headers, remove_headers or cache_control\n" +
+			"t.conf:2: site.rule: rule 1: does nothing: expected deny, rewrite, redirect, auth, limit, " +
+				"set_headers, add_headers, remove_headers or cache_control\n" +
 				"t.conf:5: site.rule.dney: unknown key (did you mean deny?)\n" +
 				"t.conf:7: site.rule.set_headers: expected a table, found the integer 1\n" +
-				"t.conf:8: site.rule: rule 4: does nothing: expected deny, rewrite, redirect, auth, limit, set_headers, add_headers, remove_headers or cache_control"},
+				"t.conf:8: site.rule: rule 4: does nothing: expected deny, rewrite, redirect, auth, limit, " +
+				"set_headers, add_headers, remove_headers or cache_control"},
 		{"[[site]]\n[[site.rule]]\ndeny = 404\nexists = 'yes'\nroot = '.'",
 			"t.conf:4: site.rule.exists: expected \"file\" or \"folder\" or \"no\", found \"yes\""},
 		{"[[site]]\n[[site.rule]]\ndeny = 404\nset_headers = { date = 'x' }\nexists = 'no'",
 			"t.conf:2: site.rule.root: rule 1: missing: the folder in which `exists` looks\n" +
 				"t.conf:4: site.rule.set_headers.date: rule 1: is set by the server itself"},
-		{route("prefix = '/'\nhandler = 'echo'\n[[site.route.rule]]\ndeny = 404\n[[site.route.rule]]\nhost = 'a:1'\ndeny = 404"),
+		{route(
+			"prefix = '/'\nhandler = 'echo'\n[[site.route.rule]]\ndeny = 404\n[[site.route.rule]]\nhost = " +
+				"'a:1'\ndeny = 404"),
 			"t.conf:8: site.route.rule.host: rule 2: \"a:1\": a host is named without its port"},
-		{"[[site]]\n[[site.rule]]\ndeny = 404\npaht = '/a'", "t.conf:4: site.rule.paht: unknown key (did you mean path?)"},
+		{"[[site]]\n[[site.rule]]\ndeny = 404\npaht = '/a'",
+			"t.conf:4: site.rule.paht: unknown key (did you mean path?)"},
 	} {
 		_, err := source().Parse("t.conf", test.text)
 		if diff := cmp.Diff(test.want, fmt.Sprint(err)); diff != "" {
@@ -54,14 +64,16 @@ func recipes(t *testing.T, blog string) string {
 	_, text, _ := strings.Cut(must.Read(t, "../../../handlers/rules/README.md"), "\n## Examples\n")
 	text, _, _ = strings.Cut(text, "\n## ")
 	text = strings.NewReplacer("/srv/blog", blog, "/srv/www", blog, ":3000", ":1").Replace(text)
-	hosts := []string{"wiki.test", "blog.test", "files.test", "example.org\", \"www.example.org", "login.test"}
+	hosts := []string{"wiki.test", "blog.test", "files.test", "example.org\", \"www.example.org",
+		"login.test"}
 	var b strings.Builder
 	for i, part := range regexp.MustCompile(`(?m)^\S.*(?:\n\S.*)*\n`).Split(text, -1)[1:] {
 		fmt.Fprintf(&b, "[[site]]\nhost = [\"%s\"]\n%s\n", hosts[i], part)
 		switch i {
 		case 1:
 			fmt.Fprintf(&b, "[[site.route]]\nprefix = \"/\"\nmodule = \"serve_files\"\npath = %q\n", blog)
-			fmt.Fprint(&b, "[[site.route.rule]]\nexists = \"folder\"\nset_headers = { x-folder = \"yes\" }\n")
+			fmt.Fprint(&b,
+				"[[site.route.rule]]\nexists = \"folder\"\nset_headers = { x-folder = \"yes\" }\n")
 		case 2: // it has routes of its own
 		default:
 			b.WriteString("[[site.route]]\nprefix = \"/\"\nhandler = \"echo\"\n")
@@ -78,7 +90,8 @@ func TestRulesWithCurl(t *testing.T) {
 	}
 	dir := t.TempDir()
 	blog := filepath.Join(dir, "blog")
-	for name, text := range map[string]string{"index.php": "front", "a.txt": "text", "dump.sql": "secret",
+	for name, text := range map[string]string{"index.php": "front", "a.txt": "text",
+		"dump.sql":          "secret",
 		"wp-includes/x.css": "css", "wp-content/uploads/evil.php": "evil", "wp-content/y.php": "y"} {
 		must.Write(t, filepath.Join(blog, name), text)
 	}
@@ -90,8 +103,11 @@ func TestRulesWithCurl(t *testing.T) {
 		host, path string
 		want       []string
 	}{
-		{"wiki.test", "/page/a:b%20c?do=edit", []string{"HTTP/1.1 200", "GET /page/a:b%20c?do=edit HTTP", "Path       /doku.php\n", "RawQuery   id=a:b%20c&do=edit\n"}},
-		{"wiki.test", "/_media/x%26y.png", []string{"Path       /lib/exe/fetch.php\n", "RawQuery   media=x%26y.png\n"}},
+		{"wiki.test", "/page/a:b%20c?do=edit",
+			[]string{"HTTP/1.1 200", "GET /page/a:b%20c?do=edit HTTP", "Path       /doku.php\n",
+				"RawQuery   id=a:b%20c&do=edit\n"}},
+		{"wiki.test", "/_media/x%26y.png",
+			[]string{"Path       /lib/exe/fetch.php\n", "RawQuery   media=x%26y.png\n"}},
 		{"wiki.test", "/data/x", []string{"HTTP/1.1 403"}},
 		{"wiki.test", "/x/%2e%2e/d%61ta%2fx", []string{"HTTP/1.1 403"}},
 		{"wiki.test", "/lib//../conf/", []string{"HTTP/1.1 403"}},
@@ -101,7 +117,8 @@ func TestRulesWithCurl(t *testing.T) {
 		{"blog.test", "/dump%2Esql/", []string{"HTTP/1.1 404"}},
 		{"blog.test", "/wp-content/uploads/evil.php", []string{"HTTP/1.1 404"}},
 		{"blog.test", "/wp-content/uploads/evil.php/x", []string{"HTTP/1.1 404"}},
-		{"blog.test", "/wp-includes/x.css", []string{"Cache-Control: public, max-age=2592000\r\n", "\r\n\r\ncss"}},
+		{"blog.test", "/wp-includes/x.css",
+			[]string{"Cache-Control: public, max-age=2592000\r\n", "\r\n\r\ncss"}},
 		{"blog.test", "/wp-includes", []string{"HTTP/1.1 301", "x-folder: yes\r\n"}},
 		{"blog.test", "/wp-config.php/x", []string{"HTTP/1.1 404"}},
 		{"blog.test", "/xmlrpc.php", []string{"HTTP/1.1 404"}},

@@ -53,39 +53,50 @@ func TestRulesWithAccess(t *testing.T) {
 			{"GET /late", ann, "200 late module"},
 			{"GET /late", "", "401 Basic realm=\"staff\", charset=\"UTF-8\""},
 		}},
-		{"before the rule's own action", "[[site]]\n[[site.rule]]\npath = '/old'\nredirect = '/new'\n" + auth + fixed, []step{
-			{"GET /old", "", "401 Basic realm=\"staff\", charset=\"UTF-8\""},
-			{"GET /old", ann, "302"},
-		}},
+		{"before the rule's own action",
+			"[[site]]\n[[site.rule]]\npath = '/old'\nredirect = '/new'\n" + auth + fixed, []step{
+				{"GET /old", "", "401 Basic realm=\"staff\", charset=\"UTF-8\""},
+				{"GET /old", ann, "302"},
+			}},
 		{"exists behind auth", "[[site]]\n[[site.rule]]\n" + auth +
 			"[[site.rule]]\nexists = 'file'\nroot = '.'\ndeny = 404\n" + fixed, []step{
 			{"GET /users", "", "401 Basic realm=\"staff\", charset=\"UTF-8\""},
 			{"GET /none", "", "401 Basic realm=\"staff\", charset=\"UTF-8\""},
 			{"GET /users", ann, "404"},
 		}},
-		{"limit", "[[site]]\n[[site.rule]]\nmethod = 'POST'\nlimit = { requests = '2/h' }\n" + fixed, []step{
-			{"POST /", "", "200 module"}, {"POST /", "", "200 module"}, {"POST /", "", "429"}, {"GET /", "", "200 module"},
-		}},
-		{"networks and methods", "[[site]]\n[[site.rule]]\npath = '/in/**'\nlimit = { allow = '10.0.0.0/8' }\n" +
-			"[[site.rule]]\npath = '/get'\nlimit = { methods = 'GET' }\n" + fixed, []step{
-			{"GET /in/x", "", "403"}, {"PUT /get", "", "405"}, {"HEAD /get", "", "200"}, {"GET /get", "", "200 module"},
-		}},
-		{"limit before auth", "[[site]]\n[[site.rule]]\nlimit = { requests = '1/h' }\n" + auth + fixed, []step{
-			{"GET /", eve, "401 Basic realm=\"staff\", charset=\"UTF-8\""}, {"GET /", ann, "429"},
-		}},
+		{"limit", "[[site]]\n[[site.rule]]\nmethod = 'POST'\nlimit = { requests = '2/h' }\n" + fixed,
+			[]step{
+				{"POST /", "", "200 module"}, {"POST /", "", "200 module"}, {"POST /", "", "429"},
+				{"GET /", "", "200 module"},
+			}},
+		{"networks and methods",
+			"[[site]]\n[[site.rule]]\npath = '/in/**'\nlimit = { allow = '10.0.0.0/8' }\n" +
+				"[[site.rule]]\npath = '/get'\nlimit = { methods = 'GET' }\n" + fixed, []step{
+				{"GET /in/x", "", "403"}, {"PUT /get", "", "405"}, {"HEAD /get", "", "200"},
+				{"GET /get", "", "200 module"},
+			}},
+		{"limit before auth", "[[site]]\n[[site.rule]]\nlimit = { requests = '1/h' }\n" + auth + fixed,
+			[]step{
+				{"GET /", eve, "401 Basic realm=\"staff\", charset=\"UTF-8\""}, {"GET /", ann, "429"},
+			}},
 		// The second rule leads to the first one again, which has let the request pass.
-		{"once a request", "[[site]]\n" + fixed + "[[site.route.rule]]\nlimit = { requests = '2/h', connections = 1 }\n" +
-			auth + "[[site.route.rule]]\npath = '/a'\nrewrite = '/b'\n[[site.route.rule]]\npath = '/b'\ndeny = 418\n", []step{
+		{"once a request", "[[site]]\n" + fixed +
+			"[[site.route.rule]]\nlimit = { requests = '2/h', connections = 1 }\n" +
+			auth +
+			"[[site.route.rule]]\npath = '/a'\nrewrite = '/b'\n[[site.route.rule]]\npath = '/b'\ndeny = " +
+			"418\n", []step{
 			{"GET /a", ann, "418"}, {"GET /c", ann, "200 module"}, {"GET /c", ann, "429"},
 		}},
-		{"a route's", "[[site]]\n" + fixed + "[[site.route]]\nprefix = '/in'\nhandler = 'echo'\n[[site.route.rule]]\n" +
+		{"a route's", "[[site]]\n" + fixed +
+			"[[site.route]]\nprefix = '/in'\nhandler = 'echo'\n[[site.route.rule]]\n" +
 			"not = { path = '/in/open' }\n" + auth, []step{
 			{"GET /", "", "200 module"}, {"GET /in", "", "401 Basic realm=\"staff\", charset=\"UTF-8\""},
 			{"POST /in/open", "", "200"}, {"POST /in/x", ann, "200"},
 		}},
-		{"two users", "[[site]]\n[[site.rule]]\n" + auth + "[[site.rule]]\npath = '/x'\n" + auth + fixed, []step{
-			{"GET /x", ann, "200 module"},
-		}},
+		{"two users", "[[site]]\n[[site.rule]]\n" + auth + "[[site.rule]]\npath = '/x'\n" + auth + fixed,
+			[]step{
+				{"GET /x", ann, "200 module"},
+			}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			s := serveText(t, tt.text)
@@ -112,14 +123,21 @@ func TestRulesWithAccess(t *testing.T) {
 // TestRulesWithAccessErrors: file, line and key, once each.
 func TestRulesWithAccessErrors(t *testing.T) {
 	for text, want := range map[string]string{
-		"[[site]]\n[[site.rule]]\npath = '/a'\nauth = { realm = 'x' }": "t.conf:4: site.rule.auth.htpasswd: " +
+		"[[site]]\n[[site.rule]]\npath = '/a'\nauth = { realm = 'x' }": "t.conf:4: " +
+			"site.rule.auth.htpasswd: " +
 			"missing; expected the path of a file",
-		"[[site]]\n[[site.rule]]\npath = '/a'\nlimit = { burst = 3 }": "t.conf:4: site.rule.limit.burst: " +
+		"[[site]]\n[[site.rule]]\npath = '/a'\nlimit = { burst = 3 }": "t.conf:4: " +
+			"site.rule.limit.burst: " +
 			"needs the key requests, such as requests = \"10/s\"",
-		"[[site]]\n[[site.rule]]\n[site.rule.limit]\nrequests = '10'": "t.conf:4: site.rule.limit.requests: " +
-			"expected 1 to 1000000 requests in a second, a minute or an hour, such as \"10/s\", \"100/m\" or \"1000/h\", found \"10\"",
-		"[[site]]\n[[site.rule]]\npath = '/a'\nlimit = { deny = 'x' }\ndeny = 404": "t.conf:4: site.rule.limit.deny: ",
-		route("prefix = '/'\nhandler = 'echo'\n[[site.route.rule]]\nlimit = { connections = 1, burts = 3 }"): "t.conf:6: " +
+		"[[site]]\n[[site.rule]]\n[site.rule.limit]\nrequests = '10'": "t.conf:4: " +
+			"site.rule.limit.requests: " +
+			"expected 1 to 1000000 requests in a second, a minute or an hour, such as \"10/s\", \"100/m\" " +
+			"or \"1000/h\", found \"10\"",
+		"[[site]]\n[[site.rule]]\npath = '/a'\nlimit = { deny = 'x' }\ndeny = 404": "t.conf:4: " +
+			"site.rule.limit.deny: ",
+		route(
+			"prefix = '/'\nhandler = 'echo'\n[[site.route.rule]]\nlimit = { connections = 1, burts = " +
+				"3 }"): "t.conf:6: " +
 			"site.route.rule.limit.burts: unknown key (did you mean burst?)",
 	} {
 		_, err := source().Parse("t.conf", text)

@@ -63,7 +63,8 @@ type server struct {
 // start makes the loops and listeners of a configuration and lets them run, each loop on a
 // goroutine of its own which is not locked to a thread. When it returns, clients can connect.
 func start(src config.Source, c *config.Config, handed *handover) (*server, error) {
-	s := &server{source: src, handed: handed, log: src.Logger, own: asynclog.Vital(src.Logger), config: c,
+	s := &server{source: src, handed: handed, log: src.Logger, own: asynclog.Vital(src.Logger),
+		config:    c,
 		listeners: map[sockets.Address]*listener{}}
 	s.obtainer = certs.NewObtainer(src.Obtain, s.own)
 	s.access = accesslog.New(s.log, s.own, src.AccessLog)
@@ -397,8 +398,8 @@ func (s *server) serve(l *listener, i int) error {
 }
 
 // limitTopics gives the topics the limits of the present configuration. They belong to the process:
-// a server that was started in code, perhaps beside others, changes the limits only if its File sets
-// max_bytes.
+// a server that was started in code, perhaps beside others, changes the limits only if its File
+// sets max_bytes.
 func (s *server) limitTopics() {
 	p := &s.config.Pubsub
 	if s.source.Topics != nil && (s.source.Code == nil || p.Table.Has("max_bytes")) {

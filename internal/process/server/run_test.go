@@ -65,7 +65,8 @@ func TestReloadLeavesNothing(t *testing.T) {
 	dir := t.TempDir()
 	text := func(body string, more ...string) string {
 		return strings.Join(more, "\n") + "\n[[listener]]\naddress = \"127.0.0.1:0\"\n" +
-			"[access_log]\npath = \"log\"\n" + route("prefix = \"/\"\nmodule = \"response\"\nbody = \""+body+"\"\n")
+			"[access_log]\npath = \"log\"\n" +
+			route("prefix = \"/\"\nmodule = \"response\"\nbody = \""+body+"\"\n")
 	}
 	startPoller(t)
 	before := descriptors(t)
@@ -148,19 +149,24 @@ func TestReloadSurvivesPanic(t *testing.T) {
 	type mood struct {
 		Body string `toml:"body"`
 	}
-	handlers.RegisterModule(s.Modules, "moody", mood{}, func(m mood, _ handlers.Env) (conn.Handler, error) {
-		if m.Body == "bad" {
-			panic("in a bad mood")
-		}
-		return func(_ *conn.Request, resp *conn.Response) int { resp.SetBody([]byte(m.Body)); return 200 }, nil
-	})
+	handlers.RegisterModule(s.Modules, "moody", mood{},
+		func(m mood, _ handlers.Env) (conn.Handler, error) {
+			if m.Body == "bad" {
+				panic("in a bad mood")
+			}
+			return func(_ *conn.Request, resp *conn.Response) int {
+				resp.SetBody([]byte(m.Body))
+				return 200
+			}, nil
+		})
 	srv := serve(t, s, text("good"))
 	srv.write(text("bad"))
 	srv.ReloadAndLog()
 	if got := fetch(t, srv.at); got != "good" {
 		t.Errorf("got %q", got)
 	}
-	for _, want := range []string{"reload refused, everything stays as it was", "in a bad mood", "run_test.go"} {
+	for _, want := range []string{"reload refused, everything stays as it was", "in a bad mood",
+		"run_test.go"} {
 		if !strings.Contains(log.String(), want) {
 			t.Errorf("the log has no %q:\n%s", want, log.String())
 		}
@@ -181,7 +187,8 @@ func TestUnixSocketAccess(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "s")
 	listen := func(mode, owner string) string {
-		return "threads = 1\n[[listener]]\naddress = \"unix:s\"\nmode = \"" + mode + "\"\nowner = \"" + owner + "\"\n"
+		return "threads = 1\n[[listener]]\naddress = \"unix:s\"\nmode = \"" + mode + "\"\nowner = \"" +
+			owner + "\"\n"
 	}
 	check := func(want os.FileMode, uid, gid int) {
 		t.Helper()

@@ -22,10 +22,11 @@ type Running struct {
 	err    error // once done is closed
 }
 
-// Start starts a server that stops at the end of ctx. When it returns, clients can connect. src says
-// what the server has beside the program; routes of src stand in the place of what Handle and Use were
-// given. The server calls end when it has stopped, or has not started.
-func (p *Program) Start(ctx context.Context, src config.Source, end func()) (_ *Running, err error) {
+// Start starts a server that stops at the end of ctx. When it returns, clients can connect. src
+// says what the server has beside the program; routes of src stand in the place of what Handle and
+// Use were given. The server calls end when it has stopped, or has not started.
+func (p *Program) Start(ctx context.Context, src config.Source,
+	end func()) (_ *Running, err error) {
 	defer func() {
 		if err != nil {
 			closeGiven(src, nil)

@@ -43,8 +43,8 @@ func findManager(log *slog.Logger) *manager {
 }
 
 // sendLimit is how long the server's goroutine waits for a manager that does not read, since one
-// that has not heard of a start takes it for a failure. Requests do not wait for that. It is a variable
-// only for tests.
+// that has not heard of a start takes it for a failure. Requests do not wait for that. It is a
+// variable only for tests.
 var sendLimit = 3 * time.Second
 
 // say tells the manager something. Any goroutine may call it.
@@ -77,8 +77,8 @@ func (m *manager) stopping(within time.Duration) {
 	m.say(fmt.Sprintf("STOPPING=1\nEXTEND_TIMEOUT_USEC=%d", (within + time.Second).Microseconds()))
 }
 
-// replaced says which process is the server from now on. systemd takes that from the process that it
-// knows as the main one.
+// replaced says which process is the server from now on. systemd takes that from the process that
+// it knows as the main one.
 func (m *manager) replaced(by int) { m.say(fmt.Sprintf("MAINPID=%d", by)) }
 
 func (m *manager) close() {

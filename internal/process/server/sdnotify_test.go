@@ -62,7 +62,8 @@ func (m *serviceManager) told(want string) {
 func TestServiceManager(t *testing.T) {
 	m := listenAsManager(t)
 	t.Setenv("WATCHDOG_USEC", "20000")
-	o, _ := server.Parse([]string{"-l", "127.0.0.1:0"}, flag.NewFlagSet("", flag.ContinueOnError), io.Discard, io.Discard)
+	o, _ := server.Parse([]string{"-l", "127.0.0.1:0"}, flag.NewFlagSet("", flag.ContinueOnError),
+		io.Discard, io.Discard)
 	p := server.NewProgram(config.Builtin())
 	held, release := make(chan struct{}), make(chan struct{})
 	p.Handle("/", func(*conn.Request, *conn.Response) int {
@@ -89,7 +90,8 @@ func TestServiceManager(t *testing.T) {
 	// Those that were on their way come; then there is silence.
 	end := time.Now().Add(wait.Patience)
 	for b := make([]byte, 100); ; {
-		_ = m.socket.SetReadDeadline(time.Now().Add(200 * time.Millisecond)) // ten of the manager's periods
+		// ten of the manager's periods
+		_ = m.socket.SetReadDeadline(time.Now().Add(200 * time.Millisecond))
 		if _, err := m.socket.Read(b); err != nil {
 			break
 		}
@@ -119,7 +121,8 @@ func TestServiceManagerGone(t *testing.T) {
 	defer full.Close()
 	raw := must.Get(full.SyscallConn())(t)
 	must.Do(t, raw.Control(func(fd uintptr) {
-		for err := error(nil); err == nil; _, err = unix.Write(int(fd), []byte("x")) { // until the manager's queue is full
+		// until the manager's queue is full
+		for err := error(nil); err == nil; _, err = unix.Write(int(fd), []byte("x")) {
 		}
 	}))
 	if code, log := runFor(t); code != 0 || !strings.Contains(log, "cannot be told") {
@@ -130,7 +133,8 @@ func TestServiceManagerGone(t *testing.T) {
 // runFor runs a program until it listens, stops it, and returns its exit code and its log.
 func runFor(t *testing.T) (code int, log string) {
 	t.Helper()
-	o, _ := server.Parse([]string{"-l", "127.0.0.1:0"}, flag.NewFlagSet("", flag.ContinueOnError), io.Discard, io.Discard)
+	o, _ := server.Parse([]string{"-l", "127.0.0.1:0"}, flag.NewFlagSet("", flag.ContinueOnError),
+		io.Discard, io.Discard)
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()
 	r, w := io.Pipe()

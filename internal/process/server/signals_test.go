@@ -25,7 +25,8 @@ import (
 // signaller sends signals to this process, each when the one before has come.
 func signaller(t *testing.T) func(syscall.Signal) {
 	received := make(chan os.Signal, 64)
-	signal.Notify(received, syscall.SIGHUP, syscall.SIGUSR1, syscall.SIGUSR2, syscall.SIGTERM, syscall.SIGINT)
+	signal.Notify(received, syscall.SIGHUP, syscall.SIGUSR1, syscall.SIGUSR2, syscall.SIGTERM,
+		syscall.SIGINT)
 	t.Cleanup(func() { signal.Stop(received) })
 	return func(sig syscall.Signal) {
 		t.Helper()
@@ -34,23 +35,26 @@ func signaller(t *testing.T) func(syscall.Signal) {
 	}
 }
 
-// TestStopBehindReloads: a signal that stops the server has its effect however many others wait, and what
-// is asked for again while it waits is done once.
+// TestStopBehindReloads: a signal that stops the server has its effect however many others wait,
+// and what is asked for again while it waits is done once.
 func TestStopBehindReloads(t *testing.T) {
 	send := signaller(t)
 	var reloads atomic.Int32
 	entered, release := make(chan bool, 64), make(chan bool)
 	p := server.NewProgram(config.Builtin())
-	handlers.RegisterModule(p.Modules, "slow", struct{}{}, func(struct{}, handlers.Env) (conn.Handler, error) {
-		if reloads.Add(1) > 1 { // the first one is the start
-			entered <- true
-			<-release
-		}
-		return func(*conn.Request, *conn.Response) int { return 204 }, nil
-	})
+	handlers.RegisterModule(p.Modules, "slow", struct{}{},
+		func(struct{}, handlers.Env) (conn.Handler, error) {
+			if reloads.Add(1) > 1 { // the first one is the start
+				entered <- true
+				<-release
+			}
+			return func(*conn.Request, *conn.Response) int { return 204 }, nil
+		})
 	file := filepath.Join(t.TempDir(), "lwango.conf")
-	must.Write(t, file, "[[listener]]\naddress = \"127.0.0.1:0\"\n"+route("prefix = \"/\"\nmodule = \"slow\"\n"))
-	o, _ := server.Parse([]string{"-c", file}, flag.NewFlagSet("", flag.ContinueOnError), io.Discard, io.Discard)
+	must.Write(t, file, "[[listener]]\naddress = \"127.0.0.1:0\"\n"+
+		route("prefix = \"/\"\nmodule = \"slow\"\n"))
+	o, _ := server.Parse([]string{"-c", file}, flag.NewFlagSet("", flag.ContinueOnError), io.Discard,
+		io.Discard)
 	r, log := io.Pipe()
 	lines := make(chan string, 1000)
 	go scan(r, lines)
@@ -81,13 +85,14 @@ func TestStopBehindReloads(t *testing.T) {
 	}
 }
 
-// TestSecondSignalKeepsLog: what was answered is in the access log, also if a second signal cuts the stop
-// short.
+// TestSecondSignalKeepsLog: what was answered is in the access log, also if a second signal cuts
+// the stop short.
 func TestSecondSignalKeepsLog(t *testing.T) {
 	send := signaller(t)
 	dir := t.TempDir()
 	file, path := filepath.Join(dir, "lwango.conf"), filepath.Join(dir, "access.log")
-	must.Write(t, file, "grace = \"1h\"\n[[listener]]\naddress = \"127.0.0.1:0\"\n[access_log]\npath = \"access.log\"\n")
+	must.Write(t, file,
+		"grace = \"1h\"\n[[listener]]\naddress = \"127.0.0.1:0\"\n[access_log]\npath = \"access.log\"\n")
 	p := server.NewProgram(config.Builtin())
 	asked, release := make(chan bool), make(chan bool)
 	p.Handle("/quick", func(*conn.Request, *conn.Response) int { return 204 })
@@ -96,7 +101,8 @@ func TestSecondSignalKeepsLog(t *testing.T) {
 		_ = req.Await(time.Minute, func(context.Context) error { <-release; return nil })
 		return 204
 	})
-	o, _ := server.Parse([]string{"-c", file}, flag.NewFlagSet("", flag.ContinueOnError), io.Discard, io.Discard)
+	o, _ := server.Parse([]string{"-c", file}, flag.NewFlagSet("", flag.ContinueOnError), io.Discard,
+		io.Discard)
 	r, log := io.Pipe()
 	lines := make(chan string, 1000)
 	go scan(r, lines)

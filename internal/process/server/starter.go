@@ -11,15 +11,16 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// starter is what a process that is a child of process 1 can find out about who has started it: process
-// 1 itself, which as a rule ends its container or its service with this process; or another process,
-// which has ended since, so that this one is an orphan. The kernel does not say which.
+// starter is what a process that is a child of process 1 can find out about who has started it:
+// process 1 itself, which as a rule ends its container or its service with this process; or another
+// process, which has ended since, so that this one is an orphan. The kernel does not say which.
 type starter struct {
 	pid, session, group int
 	init                struct{ session, group int } // of process 1
 	cgroup              string                       // as /proc/self/cgroup has it
-	main                string                       // SYSTEMD_EXEC_PID: systemd has started that process
-	openRC              bool                         // the machine runs OpenRC
+	// SYSTEMD_EXEC_PID: systemd has started that process
+	main   string
+	openRC bool // the machine runs OpenRC
 }
 
 func findStarter() starter {
@@ -38,22 +39,24 @@ func findStarter() starter {
 //
 // A child of process 1 is in its session and group, or is the leader of its own (tini, dumb-init,
 // systemd, inittab). A shell's background job is in the session or the group of that shell, or of
-// a part of it, which may have ended. What start-stop-daemon of OpenRC has put into the background leads a
-// session of its own, too; but there process 1 starts no services.
+// a part of it, which may have ended. What start-stop-daemon of OpenRC has put into the background
+// leads a session of its own, too; but there process 1 starts no services.
 //
-// A process of a unit of systemd is none, whoever its parent was: systemd ends all of the unit with the
-// process that it takes for the main one.
+// A process of a unit of systemd is none, whoever its parent was: systemd ends all of the unit with
+// the process that it takes for the main one.
 func (s starter) orphan() bool {
 	if s.main == strconv.Itoa(s.pid) || s.inUnit() {
 		return false
 	}
-	if s.session != s.pid && s.session != s.init.session || s.group != s.pid && s.group != s.init.group {
+	if s.session != s.pid && s.session != s.init.session ||
+		s.group != s.pid && s.group != s.init.group {
 		return true
 	}
 	return s.session == s.pid && s.openRC
 }
 
-// inUnit reports whether the process belongs to a service of systemd. A login's processes are in a scope.
+// inUnit reports whether the process belongs to a service of systemd. A login's processes are in a
+// scope.
 func (s starter) inUnit() bool {
 	for line := range strings.Lines(s.cgroup) {
 		if strings.HasSuffix(path.Base(strings.TrimSpace(line)), ".service") {

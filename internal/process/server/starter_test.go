@@ -6,10 +6,11 @@ import (
 	"github.com/lwango/lwango/internal/process/server"
 )
 
-// TestStarter: what process 1 has started, and what is an orphan. Pid 50 is the server; sessions and groups
-// of 40 are those of a shell.
+// TestStarter: what process 1 has started, and what is an orphan. Pid 50 is the server; sessions
+// and groups of 40 are those of a shell.
 func TestStarter(t *testing.T) {
-	const session3, unit = "0::/user.slice/user-0.slice/session-3.scope\n", "0::/system.slice/lwango.service\n"
+	const session3, unit = "0::/user.slice/user-0.slice/session-3.scope\n",
+		"0::/system.slice/lwango.service\n"
 	for name, test := range map[string]struct {
 		session, group int
 		cgroup, main   string

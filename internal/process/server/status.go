@@ -21,8 +21,9 @@ import (
 	"github.com/lwango/lwango/internal/process/config"
 )
 
-// observed is what handlers see of a server, on any goroutine: what stays as it is while the server runs,
-// and what is in force at present. They see nothing else of it, since a reload changes the rest.
+// observed is what handlers see of a server, on any goroutine: what stays as it is while the server
+// runs, and what is in force at present. They see nothing else of it, since a reload changes the
+// rest.
 type observed struct {
 	loops    []*loop.Loop
 	conn     *conn.Server

@@ -25,7 +25,8 @@ import (
 )
 
 // withStatus starts a server with a site that has a route /status, and this text behind it.
-func withStatus(t *testing.T, text string, routes ...handlers.Route) (url string, reload func(text string)) {
+func withStatus(t *testing.T, text string,
+	routes ...handlers.Route) (url string, reload func(text string)) {
 	t.Helper()
 	before := runtime.GOMAXPROCS(0)
 	t.Cleanup(func() { runtime.GOMAXPROCS(before) })
@@ -68,15 +69,17 @@ func countsOf(s *metrics.Snapshot, name string) metrics.Route {
 // TestStatusCountsAll: what many connections on all loops ask for adds up, by route and status.
 func TestStatusCountsAll(t *testing.T) {
 	const clients, each = 20, 30
-	hello := handlers.Route{Prefix: "/hello", Handler: func(req *conn.Request, resp *conn.Response) int {
-		if req.SubPath() == "/bad" {
-			return 500
-		}
-		_, _ = io.Copy(io.Discard, req.Body())
-		resp.SetBody([]byte("hello"))
-		return 200
-	}}
-	url, reload := withStatus(t, "[[site.route]]\nprefix = \"/fixed\"\nmodule = \"response\"\nbody = \"x\"\n", hello)
+	hello := handlers.Route{Prefix: "/hello",
+		Handler: func(req *conn.Request, resp *conn.Response) int {
+			if req.SubPath() == "/bad" {
+				return 500
+			}
+			_, _ = io.Copy(io.Discard, req.Body())
+			resp.SetBody([]byte("hello"))
+			return 200
+		}}
+	url, reload := withStatus(t,
+		"[[site.route]]\nprefix = \"/fixed\"\nmodule = \"response\"\nbody = \"x\"\n", hello)
 	load := func() {
 		var all sync.WaitGroup
 		for range clients {
@@ -111,7 +114,8 @@ func TestStatusCountsAll(t *testing.T) {
 	check := func(s *metrics.Snapshot, rounds int64) {
 		t.Helper()
 		r, n := countsOf(s, "/hello"), rounds*clients*each
-		if r.Site != "*" || r.Status != [6]int64{2: n * 2 / 3, 5: n / 3} || r.Calls() != n || r.Got != n/3*8 {
+		if r.Site != "*" || r.Status != [6]int64{2: n * 2 / 3, 5: n / 3} || r.Calls() != n ||
+			r.Got != n/3*8 {
 			t.Errorf("/hello: %+v, want %d requests", r, n)
 		}
 		if r.Sent < n*2/3*5 || s.Requests.Errors != n/3 {
@@ -152,7 +156,8 @@ func sumOf(s *metrics.Snapshot) (n int64) {
 var (
 	helpLine   = regexp.MustCompile(`^# HELP ([a-z0-9_]+) [^\n]+$`)
 	typeLine   = regexp.MustCompile(`^# TYPE ([a-z0-9_]+) (counter|gauge|histogram)$`)
-	sampleLine = regexp.MustCompile(`^([a-z0-9_]+)(\{(?:[a-z_]+="(?:[^"\\\n]|\\[\\"n])*",?)*\})? (\S+)$`)
+	sampleLine = regexp.MustCompile(
+		`^([a-z0-9_]+)(\{(?:[a-z_]+="(?:[^"\\\n]|\\[\\"n])*",?)*\})? (\S+)$`)
 )
 
 // parseMetrics is strict about the format: families stand together, behind HELP and TYPE, no sample
@@ -193,7 +198,8 @@ func parseMetrics(t *testing.T, text string) map[string]float64 {
 		}
 		name := m[1]
 		if kind == "histogram" {
-			name = strings.TrimSuffix(strings.TrimSuffix(strings.TrimSuffix(name, "_bucket"), "_sum"), "_count")
+			name = strings.TrimSuffix(strings.TrimSuffix(strings.TrimSuffix(name, "_bucket"), "_sum"),
+				"_count")
 			switch {
 			case strings.HasSuffix(m[1], "_bucket"):
 				if v < bucket {
@@ -203,7 +209,8 @@ func parseMetrics(t *testing.T, text string) map[string]float64 {
 					bucket = 0
 				}
 			case strings.HasSuffix(m[1], "_count"):
-				inf := strings.TrimSuffix(m[1], "_count") + "_bucket" + strings.TrimSuffix(m[2], "}") + `,le="+Inf"}`
+				inf := strings.TrimSuffix(m[1], "_count") + "_bucket" + strings.TrimSuffix(m[2], "}") +
+					`,le="+Inf"}`
 				if samples[inf] != v {
 					t.Errorf("%s, but the last bucket has %v", line, samples[inf])
 				}
@@ -221,9 +228,12 @@ func parseMetrics(t *testing.T, text string) map[string]float64 {
 }
 
 func TestStatusMetrics(t *testing.T) {
-	url, _ := withStatus(t, "[[site.route]]\nprefix = \"/p\"\nmodule = \"proxy\"\naddress = [\"127.0.0.1:1\", \"127.0.0.1:2\"]\n"+
-		"mirror = { to = \"/status/copies\" }\n"+
-		"[[site]]\nhost = 'a.example'\n[[site.route]]\nprefix = \"/q\"\nmodule = \"response\"\nbody = \"x\"\n")
+	url, _ := withStatus(t,
+		"[[site.route]]\nprefix = \"/p\"\nmodule = \"proxy\"\naddress = [\"127.0.0.1:1\", "+
+			"\"127.0.0.1:2\"]\n"+
+			"mirror = { to = \"/status/copies\" }\n"+
+			"[[site]]\nhost = 'a.example'\n[[site.route]]\nprefix = \"/q\"\nmodule = \"response\"\nbody = "+
+			"\"x\"\n")
 	_, _ = get(t, url+"/p")
 	resp, text := get(t, url+"/status/metrics")
 	if ct := resp.Header.Get("Content-Type"); ct != metrics.ContentType {
@@ -313,19 +323,21 @@ func TestStatusHijacked(t *testing.T) {
 		_, _ = c.Write([]byte("HTTP/1.1 101 Switching Protocols\r\n\r\n"))
 		<-release
 	})
-	url, _ := withStatus(t, "", handlers.Route{Prefix: "/take", Handler: func(req *conn.Request, resp *conn.Response) int {
-		c, _, err := resp.Hijack()
-		if err != nil {
-			t.Error(err)
-			return 500
-		}
-		_, _ = c.Write([]byte("HTTP/1.1 101 Switching Protocols\r\n\r\n"))
-		_ = req.Await(-1, func(context.Context) error { <-release; return nil })
-		return 101
-	}}, handlers.Route{Prefix: "/std", Handler: conn.HTTP(std)}, handlers.Route{Prefix: "/exit", Handler: func(*conn.Request, *conn.Response) int {
-		runtime.Goexit()
-		return 200
-	}})
+	url, _ := withStatus(t, "",
+		handlers.Route{Prefix: "/take", Handler: func(req *conn.Request, resp *conn.Response) int {
+			c, _, err := resp.Hijack()
+			if err != nil {
+				t.Error(err)
+				return 500
+			}
+			_, _ = c.Write([]byte("HTTP/1.1 101 Switching Protocols\r\n\r\n"))
+			_ = req.Await(-1, func(context.Context) error { <-release; return nil })
+			return 101
+		}}, handlers.Route{Prefix: "/std", Handler: conn.HTTP(std)},
+		handlers.Route{Prefix: "/exit", Handler: func(*conn.Request, *conn.Response) int {
+			runtime.Goexit()
+			return 200
+		}})
 	for _, path := range []string{"/take", "/std", "/exit"} {
 		c := must.Dial(t, "tcp", strings.TrimPrefix(url, "http://"))
 		fmt.Fprintf(c, "GET %s HTTP/1.1\r\nHost: a\r\n\r\n", path)

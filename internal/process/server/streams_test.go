@@ -56,7 +56,8 @@ func echoes(t *testing.T, c net.Conn, text, want string) {
 }
 
 func streamTo(up, more string) string {
-	return "[[stream]]\naddress = '127.0.0.1:0'\n" + more + "[[stream.route]]\naddress = '" + up + "'\n"
+	return "[[stream]]\naddress = '127.0.0.1:0'\n" + more + "[[stream.route]]\naddress = '" + up +
+		"'\n"
 }
 
 // TestStreamReload: a reload leads new connections elsewhere, those that there are go on, and what
@@ -65,7 +66,8 @@ func TestStreamReload(t *testing.T) {
 	src := source()
 	src.Hub = new(tcpproxy.Hub)
 	a, b := tcp(t, "a"), tcp(t, "b")
-	site := "[[listener]]\naddress = 'unix:http'\n[[site]]\n[[site.route]]\nprefix = '/'\nmodule = 'status'\n"
+	site :=
+		"[[listener]]\naddress = 'unix:http'\n[[site]]\n[[site.route]]\nprefix = '/'\nmodule = 'status'\n"
 	dir := t.TempDir()
 	src.File = filepath.Join(dir, "lwango.conf")
 	log := "access_log = { path = 'log' }\n"
@@ -90,7 +92,8 @@ func TestStreamReload(t *testing.T) {
 	for _, want := range []string{`lwango_stream_connections{address="127.0.0.1:0"} 2`,
 		`lwango_stream_connections_accepted_total{address="127.0.0.1:0"} 2`,
 		`lwango_stream_received_bytes_total{address="127.0.0.1:0"} 9`,
-		`lwango_upstream_connections{site="stream 127.0.0.1:0",route="*",address="` + b + `",state="active"} 1`} {
+		`lwango_upstream_connections{site="stream 127.0.0.1:0",route="*",address="` + b +
+			`",state="active"} 1`} {
 		if !strings.Contains(text, want) {
 			t.Errorf("no %s in\n%s", want, text)
 		}
@@ -105,8 +108,9 @@ func TestStreamReload(t *testing.T) {
 	}
 }
 
-// TestStreamLog: the log says that a port is listened to once, whatever is reloaded, unless it becomes
-// one of HTTP or of a stream; and why a client has got no upstream, also where there is only one.
+// TestStreamLog: the log says that a port is listened to once, whatever is reloaded, unless it
+// becomes one of HTTP or of a stream; and why a client has got no upstream, also where there is
+// only one.
 func TestStreamLog(t *testing.T) {
 	src := source()
 	var log logtext.Buffer
@@ -117,7 +121,8 @@ func TestStreamLog(t *testing.T) {
 	gone := refuse.Address(t)
 	s.reload(streamTo(gone, "") + site)
 	if n := strings.Count(log.String(), "msg=listening"); n != listening {
-		t.Errorf("%d lines say that a port is listened to, %d before the reload:\n%s", n, listening, log.String())
+		t.Errorf("%d lines say that a port is listened to, %d before the reload:\n%s", n, listening,
+			log.String())
 	}
 	c := must.Get(net.Dial("tcp", s.at))(t)
 	defer c.Close()
@@ -137,7 +142,8 @@ func TestStreamLog(t *testing.T) {
 
 // TestStreamStop: connections have the grace period for their end.
 func TestStreamStop(t *testing.T) {
-	s := serve(t, source(), "grace = '1m'\n[[listener]]\naddress = 'unix:http'\n"+streamTo(tcp(t, "a"), ""))
+	s := serve(t, source(), "grace = '1m'\n[[listener]]\naddress = 'unix:http'\n"+
+		streamTo(tcp(t, "a"), ""))
 	c := reads(t, s.at, "a")
 	s.stop()
 	echoes(t, c, "in flight", "in flight")

@@ -31,14 +31,16 @@ func TestStricterListener(t *testing.T) {
 		before, after string
 		stays         bool
 	}{
-		"tls":               {"", pair, false},
-		"client_ca":         {pair, pair + "client_ca = \"ca.pem\"\n", false},
-		"another client_ca": {pair + "client_ca = \"ca.pem\"\n", pair + "client_ca = \"other.pem\"\n", false},
-		"min_version":       {pair, pair + "min_version = \"1.3\"\n", false},
-		"strict_sni":        {pair, pair + "strict_sni = true\n", false},
-		"nothing":           {pair + "client_ca = \"ca.pem\"\n", pair + "client_ca = \"ca.pem\"\n", true},
-		"less":              {pair + "client_ca = \"ca.pem\"\nmin_version = \"1.3\"\nstrict_sni = true\n", pair, true},
-		"no tls":            {pair, "", true},
+		"tls":       {"", pair, false},
+		"client_ca": {pair, pair + "client_ca = \"ca.pem\"\n", false},
+		"another client_ca": {pair + "client_ca = \"ca.pem\"\n", pair + "client_ca = \"other.pem\"\n",
+			false},
+		"min_version": {pair, pair + "min_version = \"1.3\"\n", false},
+		"strict_sni":  {pair, pair + "strict_sni = true\n", false},
+		"nothing":     {pair + "client_ca = \"ca.pem\"\n", pair + "client_ca = \"ca.pem\"\n", true},
+		"less": {pair + "client_ca = \"ca.pem\"\nmin_version = \"1.3\"\nstrict_sni = true\n", pair,
+			true},
+		"no tls": {pair, "", true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -58,18 +60,21 @@ func TestStricterHTTP2(t *testing.T) {
 			"tls = {cert = \"a.pem\", key = \"a.key\"}\n" + more
 	}
 	src := s.source()
-	src.Routes = []handlers.Route{{Prefix: "/", Handler: func(_ *conn.Request, resp *conn.Response) int {
-		return resp.Text(200, "x")
-	}}}
+	src.Routes = []handlers.Route{{Prefix: "/",
+		Handler: func(_ *conn.Request, resp *conn.Response) int {
+			return resp.Text(200, "x")
+		}}}
 	s.running = serve(t, src, text(""))
-	c, err := tls.Dial("tcp", s.at, &tls.Config{RootCAs: s.ca.Pool, ServerName: "a.test", NextProtos: []string{"h2"}})
+	c, err := tls.Dial("tcp", s.at,
+		&tls.Config{RootCAs: s.ca.Pool, ServerName: "a.test", NextProtos: []string{"h2"}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer c.Close()
 	_ = c.SetDeadline(time.Now().Add(wait.Patience))
 	ping := append(http2.AppendHeader(nil, http2.Ping, 0, 0, 8), "12345678"...)
-	if _, err := c.Write(append(http2.AppendHeader([]byte(http2.Preface), http2.SettingsFrame, 0, 0, 0), ping...)); err != nil {
+	if _, err := c.Write(append(
+		http2.AppendHeader([]byte(http2.Preface), http2.SettingsFrame, 0, 0, 0), ping...)); err != nil {
 		t.Fatal(err)
 	}
 	ponged := func() bool {
@@ -82,7 +87,8 @@ func TestStricterHTTP2(t *testing.T) {
 	for !ponged() {
 	}
 	s.reload(text("client_ca = \"ca.pem\"\n"))
-	if rest, err := io.ReadAll(c); err != nil || len(rest) < http2.HeaderSize || http2.ParseHeader(rest).Type != http2.GoAway {
+	if rest, err := io.ReadAll(c); err != nil || len(rest) < http2.HeaderSize ||
+		http2.ParseHeader(rest).Type != http2.GoAway {
 		t.Errorf("%q, %v", rest, err)
 	}
 }
@@ -99,14 +105,15 @@ func testStricter(t *testing.T, before, after string, stays bool) {
 	}
 	begun, release := make(chan bool, 1), new(loop.Promise[bool])
 	src := s.source()
-	src.Routes = []handlers.Route{{Prefix: "/", Handler: func(req *conn.Request, resp *conn.Response) int {
-		if req.Path() == "/wait" {
-			begun <- true
-			_, _ = release.Await(req.Thread, wait.Patience)
-		}
-		resp.Header().Set("X-Loop", fmt.Sprintf("%p", req.Loop()))
-		return resp.Text(200, "x")
-	}}}
+	src.Routes = []handlers.Route{{Prefix: "/",
+		Handler: func(req *conn.Request, resp *conn.Response) int {
+			if req.Path() == "/wait" {
+				begun <- true
+				_, _ = release.Await(req.Thread, wait.Patience)
+			}
+			resp.Header().Set("X-Loop", fmt.Sprintf("%p", req.Loop()))
+			return resp.Text(200, "x")
+		}}}
 	s.running = serve(t, src, text(before, "old"))
 	own := s.ca.Issue(time.Hour, "client.test")
 	dial := func() *client {
@@ -170,7 +177,8 @@ func (c *client) answer(status int, configuration string, last bool) {
 	_, err = io.Copy(io.Discard, got.Body)
 	c.loop = got.Header.Get("X-Loop")
 	by := got.Header.Get("X-Configuration")
-	if err != nil || got.StatusCode != status || configuration != "" && by != configuration || got.Close != last {
+	if err != nil || got.StatusCode != status || configuration != "" && by != configuration ||
+		got.Close != last {
 		c.t.Errorf("status %d of the %s configuration, last %v, %v; want %d, %s, %v",
 			got.StatusCode, by, got.Close, err, status, configuration, last)
 	}

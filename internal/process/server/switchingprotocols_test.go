@@ -14,8 +14,8 @@ import (
 	"github.com/lwango/lwango/internal/test/must"
 )
 
-// TestSwitchingAnswer: the answer that opens a WebSocket has what rules, auth, hsts and [headers] add,
-// whether a handler of the program gives it or an upstream.
+// TestSwitchingAnswer: the answer that opens a WebSocket has what rules, auth, hsts and [headers]
+// add, whether a handler of the program gives it or an upstream.
 func TestSwitchingAnswer(t *testing.T) {
 	modules := config.Builtin()
 	register := func(name string, h conn.Handler) {
@@ -62,8 +62,8 @@ auth = { request = "/check", answer_headers = ["Set-Cookie"] }
 		fmt.Fprintf(c, "GET %s HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n"+
 			"Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n", path)
 		a := must.Get(http.ReadResponse(bufio.NewReader(c), nil))(t)
-		got := fmt.Sprint(a.StatusCode, a.Header["X-Configured"], a.Header["X-Rule"], a.Header["Set-Cookie"],
-			a.Header["Upgrade"], a.Header["Vary"])
+		got := fmt.Sprint(a.StatusCode, a.Header["X-Configured"], a.Header["X-Rule"],
+			a.Header["Set-Cookie"], a.Header["Upgrade"], a.Header["Vary"])
 		if want := "101 [yes] [site] [seen=1] [websocket] []"; got != want {
 			t.Errorf("%s: %s, want %s", path, got, want)
 		}

@@ -22,7 +22,8 @@ func TestThreads(t *testing.T) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(0))
 	cpus := loop.Reserve(0)
 	for _, threads := range []int{0, 0, cpus + 2, 1, 0} {
-		source := config.Source{Modules: new(handlers.Registry), Listen: []string{"127.0.0.1:0"}, Logger: logtext.Quiet}
+		source := config.Source{Modules: new(handlers.Registry), Listen: []string{"127.0.0.1:0"},
+			Logger: logtext.Quiet}
 		config := must.Get(source.Parse("", fmt.Sprintf("threads = %d", threads)))(t)
 		s := must.Get(Start(source, config))(t)
 		loops, processors := len(s.loops), runtime.GOMAXPROCS(0)
@@ -31,7 +32,8 @@ func TestThreads(t *testing.T) {
 			want = cpus
 		}
 		if loops != want || processors <= loops {
-			t.Errorf("threads = %d: %d loops and %d processors, want %d loops and more processors", threads, loops, processors, want)
+			t.Errorf("threads = %d: %d loops and %d processors, want %d loops and more processors", threads,
+				loops, processors, want)
 		}
 		s.Stop()
 		if err := s.Wait(); err != nil {
@@ -45,20 +47,22 @@ func TestWorkers(t *testing.T) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(0))
 	got := make(chan error, 1)
 	var patience time.Duration
-	source := config.Source{Modules: new(handlers.Registry), Listen: []string{"127.0.0.1:0"}, Logger: logtext.Quiet}
-	source.Routes = []handlers.Route{{Prefix: "/", Handler: func(req *conn.Request, _ *conn.Response) int {
-		release := make(chan struct{})
-		busy := []*loop.Promise[int]{nil, nil}
-		for i := range busy {
-			busy[i] = loop.Call(req.Thread, func() (int, error) { <-release; return 0, nil })
-		}
-		got <- req.Await(patience, func(context.Context) error { return nil })
-		close(release)
-		for _, p := range busy {
-			_, _ = p.Await(req.Thread, -1)
-		}
-		return 200
-	}}}
+	source := config.Source{Modules: new(handlers.Registry), Listen: []string{"127.0.0.1:0"},
+		Logger: logtext.Quiet}
+	source.Routes = []handlers.Route{{Prefix: "/",
+		Handler: func(req *conn.Request, _ *conn.Response) int {
+			release := make(chan struct{})
+			busy := []*loop.Promise[int]{nil, nil}
+			for i := range busy {
+				busy[i] = loop.Call(req.Thread, func() (int, error) { <-release; return 0, nil })
+			}
+			got <- req.Await(patience, func(context.Context) error { return nil })
+			close(release)
+			for _, p := range busy {
+				_, _ = p.Await(req.Thread, -1)
+			}
+			return 200
+		}}}
 	for workers, want := range map[int]error{2: loop.ErrNoWorker, 3: nil} {
 		if patience = time.Millisecond; want == nil {
 			patience = time.Minute

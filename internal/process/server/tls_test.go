@@ -83,8 +83,9 @@ func startTLS(t *testing.T, certificates func(s *tlsServer), keys string) *tlsSe
 	t.Helper()
 	s := newTLS(t)
 	certificates(s)
-	s.running = serve(t, s.source(), "threads = 3\n[[listener]]\naddress = \"127.0.0.1:0\"\n"+keys+"\n"+
-		route("prefix = \"/\"\nmodule = \"response\"\nbody = \"x\"\n"))
+	s.running = serve(t, s.source(),
+		"threads = 3\n[[listener]]\naddress = \"127.0.0.1:0\"\n"+keys+"\n"+
+			route("prefix = \"/\"\nmodule = \"response\"\nbody = \"x\"\n"))
 	return s
 }
 
@@ -196,7 +197,8 @@ func TestRenewCertsLater(t *testing.T) {
 	}
 }
 
-// TestCertStatus: the status page knows when certificates expire, also after they have been renewed.
+// TestCertStatus: the status page knows when certificates expire, also after they have been
+// renewed.
 func TestCertStatus(t *testing.T) {
 	s := startTLS(t, func(s *tlsServer) {
 		s.put("a", "a.test", 90*24*time.Hour)
@@ -251,7 +253,8 @@ func TestCertWarnings(t *testing.T) {
 		s.put("a", "a.test", -time.Minute)
 		s.put("b", "b.test", 13*24*time.Hour)
 		s.put("c", "c.test", 15*24*time.Hour)
-	}, `tls = [{cert = "a.pem", key = "a.key"}, {cert = "b.pem", key = "b.key"}, {cert = "c.pem", key = "c.key"}]`)
+	},
+		`tls = [{cert = "a.pem", key = "a.key"}, {cert = "b.pem", key = "b.key"}, {cert = "c.pem", key = "c.key"}]`)
 	warned := func(when, want string) {
 		t.Helper()
 		var got []string
@@ -282,8 +285,8 @@ func TestCertWarnings(t *testing.T) {
 	warned("before", "")
 }
 
-// TestWrongChain: a certificate that is not signed by the one behind it in its file is warned of, at
-// the start, when it comes by a renewal, and once a day.
+// TestWrongChain: a certificate that is not signed by the one behind it in its file is warned of,
+// at the start, when it comes by a renewal, and once a day.
 func TestWrongChain(t *testing.T) {
 	chain := func(s *tlsServer, signers ...string) {
 		t.Helper()
@@ -295,7 +298,8 @@ func TestWrongChain(t *testing.T) {
 		s.replace("a.pem", all)
 	}
 	stranger := certs.New(t).File
-	s := startTLS(t, func(s *tlsServer) { chain(s, stranger) }, `tls = {cert = "a.pem", key = "a.key"}`)
+	s := startTLS(t, func(s *tlsServer) { chain(s, stranger) },
+		`tls = {cert = "a.pem", key = "a.key"}`)
 	warned := func(when, want string) {
 		t.Helper()
 		if got := s.log.String(); (want == "") == strings.Contains(got, "wrong chain") ||
@@ -321,10 +325,11 @@ func TestWrongChain(t *testing.T) {
 	}
 }
 
-// TestRenewAway: certificates are renewed in a process that has left their address to another one, and
-// drains.
+// TestRenewAway: certificates are renewed in a process that has left their address to another one,
+// and drains.
 func TestRenewAway(t *testing.T) {
-	s := startTLS(t, func(s *tlsServer) { s.put("a", "a.test", 90*24*time.Hour) }, `tls = {cert = "a.pem", key = "a.key"}`)
+	s := startTLS(t, func(s *tlsServer) { s.put("a", "a.test", 90*24*time.Hour) },
+		`tls = {cert = "a.pem", key = "a.key"}`)
 	s.LeaveListeners()
 	s.put("a", "a.test", 80*24*time.Hour)
 	s.RenewCerts(time.Now())

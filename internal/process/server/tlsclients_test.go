@@ -30,20 +30,23 @@ func TestClientCA(t *testing.T) {
 	}{
 		{"its certificate", &tls.Config{Certificates: []tls.Certificate{own}}, ""},
 		{"none", &tls.Config{}, "certificate required"},
-		{"a stranger's", &tls.Config{GetClientCertificate: func(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
-			return &stranger, nil
-		}}, "unknown certificate authority"},
+		{"a stranger's",
+			&tls.Config{GetClientCertificate: func(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
+				return &stranger, nil
+			}}, "unknown certificate authority"},
 		{"TLS 1.2", &tls.Config{MaxVersion: tls.VersionTLS12}, "protocol version"},
 	} {
 		row.config.ServerName = "a.test"
 		_, err := s.connect(row.config)
-		if row.want == "" && err != nil || row.want != "" && (err == nil || !strings.Contains(err.Error(), row.want)) {
+		if row.want == "" && err != nil ||
+			row.want != "" && (err == nil || !strings.Contains(err.Error(), row.want)) {
 			t.Errorf("a client with %s: %v, want %q", row.what, err, row.want)
 		}
 	}
 	const refused = `msg="conn: client certificate refused"`
 	s.logged(refused)
-	if log := s.log.String(); strings.Count(log, refused) != 1 || !strings.Contains(log, `subject="CN=client.test"`) ||
+	if log := s.log.String(); strings.Count(log, refused) != 1 ||
+		!strings.Contains(log, `subject="CN=client.test"`) ||
 		!strings.Contains(log, "unknown authority") {
 		t.Errorf("logged: %s", log)
 	}
@@ -69,7 +72,8 @@ func TestAuthorities(t *testing.T) {
 		{"nothing", nil, "ca.pem has no certificate in PEM"},
 		{"only a key", []string{private}, "ca.pem has no certificate in PEM"},
 		{"a damaged last one", []string{first, damaged}, "ca.pem: part 2 is no PEM (RFC 7468)"},
-		{"a damaged one between", []string{first, damaged, second}, "ca.pem: part 2 is no PEM (RFC 7468)"},
+		{"a damaged one between", []string{first, damaged, second},
+			"ca.pem: part 2 is no PEM (RFC 7468)"},
 		{"a cut one", []string{first, second[:100]}, "ca.pem: part 2 is no PEM (RFC 7468)"},
 		{"another's DER", []string{first, second, block("CERTIFICATE", "x")}, "ca.pem: part 3: x509: "},
 		{"a list of revoked ones", []string{first, block("X509 CRL", "x")},
@@ -90,7 +94,8 @@ func TestAuthorities(t *testing.T) {
 		s.replace("ca.pem", first+second)
 	}, "tls = {cert = \"a.pem\", key = \"a.key\"}\nclient_ca = \"ca.pem\"")
 	for _, want := range []string{"expires on", "has expired on"} {
-		if n := strings.Count(s.log.String(), "certificate of the authority CN=test authority "+want); n != 2 {
+		if n := strings.Count(s.log.String(),
+			"certificate of the authority CN=test authority "+want); n != 2 {
 			t.Errorf("%d warnings %q: %s", n, want, s.log.String())
 		}
 		s.log.Reset()
@@ -104,16 +109,20 @@ func TestStrictSNI(t *testing.T) {
 	s := startTLS(t, func(s *tlsServer) {
 		s.put("a", "a.test", time.Hour)
 		s.put("b", "*.b.test", time.Hour)
-	}, "strict_sni = true\ntls = [{cert = \"a.pem\", key = \"a.key\"}, {cert = \"b.pem\", key = \"b.key\"}]")
+	},
+		"strict_sni = true\ntls = [{cert = \"a.pem\", key = \"a.key\"}, {cert = \"b.pem\", key = "+
+			"\"b.key\"}]")
 	const refused = "unrecognized name"
 	check := func(when string, rows map[string]string) {
 		t.Helper()
 		for _, version := range []uint16{tls.VersionTLS12, tls.VersionTLS13} {
 			for sni, want := range rows {
 				c := &tls.Config{ServerName: sni, InsecureSkipVerify: true, MaxVersion: version}
-				if got, err := s.connect(c); want == refused && (err == nil || !strings.Contains(err.Error(), want)) ||
+				if got, err := s.connect(c); want == refused &&
+					(err == nil || !strings.Contains(err.Error(), want)) ||
 					want != refused && (err != nil || got != want) {
-					t.Errorf("%s, %s for %q: got %q, %v, want %s", when, tls.VersionName(version), sni, got, err, want)
+					t.Errorf("%s, %s for %q: got %q, %v, want %s", when, tls.VersionName(version), sni, got, err,
+						want)
 				}
 			}
 		}
@@ -134,11 +143,12 @@ func TestStrictSNI(t *testing.T) {
 
 	s.put("b", "c.test", time.Hour)
 	s.RenewCerts(time.Now())
-	check("after a renewal", map[string]string{"a.test": "a.test", "c.test": "c.test", "x.b.test": refused})
+	check("after a renewal",
+		map[string]string{"a.test": "a.test", "c.test": "c.test", "x.b.test": refused})
 }
 
-// TestStrictNames: the log says which name a client has asked for that was refused, whatever bytes it
-// is made of, and no more than a line takes of a long one.
+// TestStrictNames: the log says which name a client has asked for that was refused, whatever bytes
+// it is made of, and no more than a line takes of a long one.
 func TestStrictNames(t *testing.T) {
 	t.Parallel()
 	for sni, want := range map[string]string{
@@ -160,8 +170,8 @@ func TestStrictNames(t *testing.T) {
 	}
 }
 
-// TestOwnCertificate: a client that cannot use the certificates of the name that it asks for gets none,
-// and not another name's that it could use. Of several it gets the one that it can use.
+// TestOwnCertificate: a client that cannot use the certificates of the name that it asks for gets
+// none, and not another name's that it could use. Of several it gets the one that it can use.
 func TestOwnCertificate(t *testing.T) {
 	for _, strict := range []string{"", "strict_sni = true\n"} {
 		s := startTLS(t, func(s *tlsServer) {
@@ -205,7 +215,8 @@ func TestOwnCertificate(t *testing.T) {
 func (s *tlsServer) putRSA(file, name string) {
 	s.t.Helper()
 	key := must.Get(rsa.GenerateKey(rand.Reader, 1024))(s.t)
-	text, err := s.ca.Sign(&x509.CertificateRequest{DNSNames: []string{name}, PublicKey: &key.PublicKey},
+	text, err := s.ca.Sign(&x509.CertificateRequest{DNSNames: []string{name},
+		PublicKey: &key.PublicKey},
 		time.Now().Add(-time.Hour), time.Now().Add(time.Hour))
 	if err != nil {
 		s.t.Fatal(err)
@@ -218,7 +229,9 @@ func (s *tlsServer) putRSA(file, name string) {
 // oneSession is a cache that gives every name the same session.
 type oneSession struct{ tls.ClientSessionCache }
 
-func (s oneSession) Get(string) (*tls.ClientSessionState, bool) { return s.ClientSessionCache.Get("") }
+func (s oneSession) Get(string) (*tls.ClientSessionState, bool) {
+	return s.ClientSessionCache.Get("")
+}
 
 func (s oneSession) Put(_ string, c *tls.ClientSessionState) { s.ClientSessionCache.Put("", c) }
 
@@ -231,7 +244,8 @@ func TestSessionsStay(t *testing.T) {
 				strict+"tls = {cert = \"a.pem\", key = \"a.key\"}")
 			sessions := oneSession{tls.NewLRUClientSessionCache(1)}
 			resumed := func() bool {
-				c := &tls.Config{ServerName: "a.test", RootCAs: s.ca.Pool, MaxVersion: version, ClientSessionCache: sessions}
+				c := &tls.Config{ServerName: "a.test", RootCAs: s.ca.Pool, MaxVersion: version,
+					ClientSessionCache: sessions}
 				conn := must.Get(tls.DialWithDialer(&net.Dialer{Timeout: time.Minute}, "tcp", s.at, c))(t)
 				defer conn.Close()
 				must.Get(conn.Write([]byte("GET / HTTP/1.1\r\nHost: x\r\n\r\n")))(t)

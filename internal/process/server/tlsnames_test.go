@@ -11,7 +11,8 @@ func TestCertWithoutName(t *testing.T) {
 	for _, test := range []struct{ name, keys, want string }{
 		{"a.test", "strict_sni = true\n", ""},
 		{"127.0.0.1", "", ""},
-		{"127.0.0.1", "strict_sni = true\n", "certificate has no DNS name, so strict_sni keeps it from all clients"},
+		{"127.0.0.1", "strict_sni = true\n",
+			"certificate has no DNS name, so strict_sni keeps it from all clients"},
 		{"", "", "certificate has no DNS name (subjectAltName), so clients that verify it refuse it"},
 	} {
 		s := startTLS(t, func(s *tlsServer) {

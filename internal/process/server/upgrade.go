@@ -72,7 +72,8 @@ type program struct {
 // leads to another version later leads an upgrade there as well.
 func findProgram(args []string) program {
 	name := os.Args[0]
-	p := program{args: append([]string{name}, args...), ofInit: os.Getppid() == 1 && !findStarter().orphan()}
+	p := program{args: append([]string{name}, args...),
+		ofInit: os.Getppid() == 1 && !findStarter().orphan()}
 	const running = "/proc/self/exe"
 	self, err := os.Stat(running)
 	if called, err2 := exec.LookPath(name); err2 == nil && err == nil {

@@ -35,7 +35,8 @@ func TestUpgrade(t *testing.T) {
 	u := startUpgraded(t, "threads = 3")
 	kept := must.Get(u.dial("tcp"))(t)
 	old := u.mustPID()
-	if pid, last, err := kept.ask("GET / HTTP/1.1\r\nHost: x\r\n\r\n"); pid != old || last || err != nil {
+	if pid, last, err := kept.ask("GET / HTTP/1.1\r\nHost: x\r\n\r\n"); pid != old || last ||
+		err != nil {
 		t.Fatal(pid, last, err)
 	}
 	socket, _, err := gorilla.DefaultDialer.Dial("ws://"+u.addresses["tcp"]+"/socket", nil)
@@ -47,11 +48,13 @@ func TestUpgrade(t *testing.T) {
 	u.write("lwango.conf", strings.Replace(u.config, "threads = 3", "threads = 1", 1))
 	out, code := u.command()
 	next := u.mustPID()
-	if want := fmt.Sprintf("process %d has taken the place of process %d\n", next, old); code != 0 || out != want || next == old {
+	if want := fmt.Sprintf("process %d has taken the place of process %d\n", next, old); code != 0 ||
+		out != want || next == old {
 		t.Fatalf("code %d, %q, want %q", code, out, want)
 	}
 	u.servedOnlyBy(next)
-	if pid, last, err := kept.ask("GET / HTTP/1.1\r\nHost: x\r\n\r\n"); pid != old || !last || err != nil {
+	if pid, last, err := kept.ask("GET / HTTP/1.1\r\nHost: x\r\n\r\n"); pid != old || !last ||
+		err != nil {
 		t.Errorf("kept connection: %d, last %v, %v", pid, last, err)
 	}
 	kept.close()
@@ -102,7 +105,10 @@ func TestUpgrade(t *testing.T) {
 		t.Errorf("process %d answers, want %d", got, last)
 	}
 	must.Do(t, syscall.Kill(last, syscall.SIGTERM))
-	wait.Until(t, "the end of the pid file", func() bool { _, err := u.pid(); return errors.Is(err, os.ErrNotExist) })
+	wait.Until(t, "the end of the pid file", func() bool {
+		_, err := u.pid()
+		return errors.Is(err, os.ErrNotExist)
+	})
 	if out, code := u.command(); code != 1 || !strings.Contains(out, "no server runs") {
 		t.Errorf("no server: %q, code %d", out, code)
 	}
@@ -131,7 +137,8 @@ func TestUpgradeFails(t *testing.T) {
 		}
 	}
 	u.write("lwango.conf", u.config+"nonsense = 1\n")
-	if out, code := u.command(); code != 1 || !strings.Contains(out, "failed: it refuses its configuration") {
+	if out, code := u.command(); code != 1 ||
+		!strings.Contains(out, "failed: it refuses its configuration") {
 		t.Errorf("wrong configuration: code %d, %q", code, out)
 	}
 	u.servedOnlyBy(old)
@@ -163,8 +170,8 @@ func heldPort(t *testing.T) string {
 	return fmt.Sprintf("127.0.0.1:%d", bound.(*unix.SockaddrInet4).Port)
 }
 
-// TestUpgradeOfDebug: after an upgrade the new process answers at a port of [debug], and not now this
-// one and now the old one. A profile goes on.
+// TestUpgradeOfDebug: after an upgrade the new process answers at a port of [debug], and not now
+// this one and now the old one. A profile goes on.
 func TestUpgradeOfDebug(t *testing.T) {
 	t.Parallel()
 	at := heldPort(t)
@@ -213,8 +220,8 @@ func TestUpgradeOfDebug(t *testing.T) {
 	}
 }
 
-// TestUpgradeOfStates: an address of a name that is disabled gets no request of the new process either,
-// which finds out only then where the name leads.
+// TestUpgradeOfStates: an address of a name that is disabled gets no request of the new process
+// either, which finds out only then where the name leads.
 func TestUpgradeOfStates(t *testing.T) {
 	t.Parallel()
 	app := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
@@ -258,8 +265,8 @@ func TestUpgradeToLaterRelease(t *testing.T) {
 	u.servedOnlyBy(u.mustPID())
 }
 
-// TestUpgradeUnderManager: sockets of the service manager are handed on, and it is told which process
-// is the main one. The new one says nothing until it is.
+// TestUpgradeUnderManager: sockets of the service manager are handed on, and it is told which
+// process is the main one. The new one says nothing until it is.
 func TestUpgradeUnderManager(t *testing.T) {
 	m := listenAsManager(t)
 	t.Setenv("WATCHDOG_USEC", "1000000")
@@ -268,7 +275,8 @@ func TestUpgradeUnderManager(t *testing.T) {
 	defer f.Close()
 	u := startUpgradedBy(t, func(cmd *exec.Cmd) {
 		// The process must know its own number before it becomes the server.
-		args := append([]string{"-c", "export LISTEN_PID=$$ WATCHDOG_PID=$$; exec \"$0\" \"$@\"", cmd.Path}, cmd.Args[1:]...)
+		args := append([]string{"-c", "export LISTEN_PID=$$ WATCHDOG_PID=$$; exec \"$0\" \"$@\"",
+			cmd.Path}, cmd.Args[1:]...)
 		cmd.Path, cmd.Args = "/bin/sh", append([]string{"sh"}, args...)
 		cmd.Env = append(cmd.Env, "LISTEN_FDS=1", "LISTEN_FDNAMES=web")
 		cmd.ExtraFiles = []*os.File{f}
@@ -291,7 +299,8 @@ func TestUpgradeUnderManager(t *testing.T) {
 	m.told(`STOPPING=1\nEXTEND_TIMEOUT_USEC=[0-9]+`)
 }
 
-// TestUpgradeWithoutPIDFile: where the new configuration has no pid_file, the old process removes it.
+// TestUpgradeWithoutPIDFile: where the new configuration has no pid_file, the old process removes
+// it.
 func TestUpgradeWithoutPIDFile(t *testing.T) {
 	u := startUpgraded(t, "")
 	u.write("lwango.conf", strings.Replace(u.config, "pid_file = \"pid\"\n", "", 1))
@@ -316,8 +325,9 @@ func TestUpgradeUnderLoad(t *testing.T) {
 	}
 	ca := certs.New(t)
 	cert, key := ca.Files(ca.Issue(1000*time.Hour, "127.0.0.2"))
-	u := startUpgraded(t, fmt.Sprintf("threads = 2\n[[listener]]\naddress = \"127.0.0.2:0\"\ntls = { cert = %q, key = %q }",
-		cert, key))
+	u := startUpgraded(t,
+		fmt.Sprintf("threads = 2\n[[listener]]\naddress = \"127.0.0.2:0\"\ntls = { cert = %q, key = %q }",
+			cert, key))
 	u.addresses["tls"] = u.logged(`address=(127\.0\.0\.2:\S+)`)
 	u.tls = &tls.Config{RootCAs: ca.Pool, ServerName: "127.0.0.2"}
 	var done, ended, sockets atomic.Int64
@@ -431,7 +441,9 @@ func TestUpgradeUnderLoad(t *testing.T) {
 			before := strings.Count(u.log.String(), "msg=reloaded")
 			u.write("lwango.conf", fmt.Sprintf("keep_alive_timeout = \"%dm\"\n%s", 1+j%2, u.config))
 			must.Do(t, syscall.Kill(u.mustPID(), syscall.SIGHUP))
-			wait.Until(t, "a reload", func() bool { return strings.Count(u.log.String(), "msg=reloaded") > before })
+			wait.Until(t, "a reload", func() bool {
+				return strings.Count(u.log.String(), "msg=reloaded") > before
+			})
 		}
 		if out, code := u.command(); code != 0 {
 			t.Fatalf("upgrade %d: %s", i, out)
@@ -447,6 +459,8 @@ func TestUpgradeUnderLoad(t *testing.T) {
 	if ended.Load() < 6 {
 		t.Errorf("%d connections were asked to end, want those of 6 clients at least", ended.Load())
 	}
-	t.Logf("%d requests and transfers, %d WebSockets, %d connections ended by an upgrade, %d reloads, %d upgrades",
+	t.Logf(
+		"%d requests and transfers, %d WebSockets, %d connections ended by an upgrade, %d reloads, %d "+
+			"upgrades",
 		done.Load(), sockets.Load(), ended.Load(), reloads/upgrades*upgrades, upgrades)
 }

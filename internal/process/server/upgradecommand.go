@@ -81,9 +81,9 @@ func request(path string) (string, error) {
 	return "", fmt.Errorf("process %d does not say how the upgrade has ended, look at its log", pid)
 }
 
-// holds returns nil if a process has a pidFile open, as a server has that runs. Otherwise the number
-// is left from a server that was killed, and may be that of any other process by now, which SIGUSR2
-// would end.
+// holds returns nil if a process has a pidFile open, as a server has that runs. Otherwise the
+// number is left from a server that was killed, and may be that of any other process by now, which
+// SIGUSR2 would end.
 func holds(pid int, f *os.File) error {
 	own, err := f.Stat()
 	if err != nil {
@@ -126,8 +126,8 @@ func readResult(pidFile string) (string, error) {
 }
 
 // prepareResult makes an empty file, which the server can write to, for the result of an upgrade.
-// The server itself need not have the right to make files there: root may have made the pid file before
-// [confine] gave the process to another user.
+// The server itself need not have the right to make files there: root may have made the pid file
+// before [confine] gave the process to another user.
 func prepareResult(pidFile string, pid int) error {
 	user, group, err := ownerOf(pid)
 	if err != nil {

@@ -15,9 +15,9 @@ import (
 	"github.com/lwango/lwango/internal/test/wait"
 )
 
-// TestUpgradeCommandMistrusts: the folder of the pid file may belong to the server's user. What that
-// puts there neither holds up the command of root, nor shows it another file, nor lets it send a
-// signal to another process.
+// TestUpgradeCommandMistrusts: the folder of the pid file may belong to the server's user. What
+// that puts there neither holds up the command of root, nor shows it another file, nor lets it send
+// a signal to another process.
 func TestUpgradeCommandMistrusts(t *testing.T) {
 	u := startUpgraded(t, "")
 	result := filepath.Join(u.dir, "pid.upgrade")
@@ -81,8 +81,8 @@ func TestUpgradeCommandNeedsFile(t *testing.T) {
 	}
 }
 
-// TestUpgradeByAnother: a command finds the server also where it cannot read the configuration as the
-// server does, which has a credential of the manager.
+// TestUpgradeByAnother: a command finds the server also where it cannot read the configuration as
+// the server does, which has a credential of the manager.
 func TestUpgradeByAnother(t *testing.T) {
 	u := startUpgradedBy(t, func(cmd *exec.Cmd) {
 		cmd.Env = append(cmd.Env, "LWANGO_TEST_CREDENTIAL=secret")

@@ -52,7 +52,8 @@ func upgradeProgram(file string) int {
 	if d, err := time.ParseDuration(os.Getenv(shortWait)); err == nil {
 		server.SetUpgradeWait(d)
 	}
-	o, code := server.Parse(os.Args[1:], flag.NewFlagSet("", flag.ContinueOnError), os.Stdout, os.Stderr)
+	o, code := server.Parse(os.Args[1:], flag.NewFlagSet("", flag.ContinueOnError), os.Stdout,
+		os.Stderr)
 	if o == nil {
 		return code
 	}
@@ -162,7 +163,8 @@ func startUpgraded(t *testing.T, more string) *upgraded {
 func startUpgradedBy(t *testing.T, change func(*exec.Cmd), more string) *upgraded {
 	t.Helper()
 	dir := t.TempDir()
-	u := &upgraded{t: t, dir: dir, log: new(logtext.Buffer), gone: make(chan struct{}), addresses: map[string]string{}}
+	u := &upgraded{t: t, dir: dir, log: new(logtext.Buffer), gone: make(chan struct{}),
+		addresses: map[string]string{}}
 	u.config = fmt.Sprintf("pid_file = \"pid\"\n%s\n[[listener]]\naddress = \"127.0.0.1:0\"\n"+
 		"[[listener]]\naddress = \"unix:%s/socket\"\n", more, dir)
 	u.write("lwango.conf", u.config)

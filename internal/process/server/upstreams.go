@@ -22,9 +22,9 @@ import (
 	"github.com/lwango/lwango/internal/process/sockets"
 )
 
-// upstreams answers at the debug address with all upstreams, and sets the state of one. The answer is
-// the same list, for POST that of the upstreams with that name. An address that a name leads to is
-// among these while it has a state of its own; otherwise the list is whole.
+// upstreams answers at the debug address with all upstreams, and sets the state of one. The answer
+// is the same list, for POST that of the upstreams with that name. An address that a name leads to
+// is among these while it has a state of its own; otherwise the list is whole.
 func (s *server) upstreams(w http.ResponseWriter, r *http.Request) {
 	all := s.observed.common().Upstreams
 	if r.Method == http.MethodPost {
@@ -49,8 +49,8 @@ func (s *server) upstreams(w http.ResponseWriter, r *http.Request) {
 	_ = json.NewEncoder(w).Encode(all)
 }
 
-// setState sets the state of an upstream for all routes, and reports whether any has it. Each module
-// has a pool of its own, and a pool has one state for each name.
+// setState sets the state of an upstream for all routes, and reports whether any has it. Each
+// module has a pool of its own, and a pool has one state for each name.
 func (o *observed) setState(name, state string) (known bool) {
 	for _, u := range o.now.Load().upstreams {
 		known = u.SetState(name, state) || known
@@ -90,7 +90,8 @@ func Upstream(args []string, stdout, stderr io.Writer) int {
 	check := func([]string) error {
 		state := map[string]string{"list": "", "drain": "drain", "disable": "down", "enable": "up"}
 		var known bool
-		if to, known = state[cmp.Or(c.Arg(0), "list")]; !known || (to == "") != (c.Arg(1) == "") || c.NArg() > 2 {
+		if to, known = state[cmp.Or(c.Arg(0), "list")]; !known || (to == "") != (c.Arg(1) == "") ||
+			c.NArg() > 2 {
 			return errors.New("expected list, or drain, disable or enable and a NAME")
 		}
 		return nil
@@ -117,7 +118,8 @@ func newDebugCommand(name, usage string, stderr io.Writer) debugCommand {
 }
 
 // run checks what stands behind the flags, asks, and returns the exit code.
-func (c debugCommand) run(args []string, check func(rest []string) error, ask func(*http.Client) error) int {
+func (c debugCommand) run(args []string, check func(rest []string) error,
+	ask func(*http.Client) error) int {
 	switch err := c.Parse(args); {
 	case err == flag.ErrHelp:
 		return 0

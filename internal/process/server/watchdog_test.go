@@ -81,7 +81,8 @@ func TestWatchdogSetting(t *testing.T) {
 
 // reportsHandler leaves out reports of loops that come late because the machine is busy.
 func reportsHandler(line string) bool {
-	return strings.Contains(line, `msg="loop: held up"`) && strings.Contains(line, "TestWatchdogSetting.func")
+	return strings.Contains(line, `msg="loop: held up"`) &&
+		strings.Contains(line, "TestWatchdogSetting.func")
 }
 
 // heldUp waits for a report of the handler and returns its line, or nothing.

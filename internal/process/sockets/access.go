@@ -23,8 +23,8 @@ type access struct {
 // set gives the file its mode and owner, if it is the socket that this process has made: that of
 // made, or if made is nil, one that its user owns. In a folder of others, a link may have come into
 // its place. What the file has already is left alone: a process that has given up root may not
-// change the sockets that root has made, and a reload need not. After an error the file has what it had
-// before; otherwise that is returned.
+// change the sockets that root has made, and a reload need not. After an error the file has what it
+// had before; otherwise that is returned.
 func (a access) set(path string, made *Socket) (before access, _ error) {
 	if !a.chown && !a.chmod {
 		return before, nil

@@ -1,11 +1,11 @@
-// Package sockets makes the listening sockets of a server: of TCP and UNIX addresses, from a service
-// manager, from the process before this one, and from a net.Listener of the program.
+// Package sockets makes the listening sockets of a server: of TCP and UNIX addresses, from a
+// service manager, from the process before this one, and from a net.Listener of the program.
 //
 // An Endpoint is the keys of a [[listener]] about its socket; Check completes it while a
-// configuration is read. Open makes a Socket of it, with a descriptor for each loop. A Socket belongs
-// to the server's goroutine. ForLoop gives each loop duplicates of its own, so the server can hand
-// out further ones: Duplicate is for another listener at the address. Handed is what a new process
-// gets, which calls Adopt and Spread. Any goroutine may call Inherited.
+// configuration is read. Open makes a Socket of it, with a descriptor for each loop. A Socket
+// belongs to the server's goroutine. ForLoop gives each loop duplicates of its own, so the server
+// can hand out further ones: Duplicate is for another listener at the address. Handed is what a new
+// process gets, which calls Adopt and Spread. Any goroutine may call Inherited.
 //
 //	socket.go     Endpoint, Socket: what servers do with them
 //	open.go       TCP and UNIX sockets
@@ -42,8 +42,8 @@ type Endpoint struct {
 	access access // of Mode and Owner
 }
 
-// Check checks the keys, and reports what is wrong to the file. Relative paths begin in dir. Without
-// a good address, it returns false.
+// Check checks the keys, and reports what is wrong to the file. Relative paths begin in dir.
+// Without a good address, it returns false.
 func (e *Endpoint) Check(dir string) (ok bool) {
 	if e.Listen == "" {
 		e.Table.Errorf("address", `missing; expected something like "*:8080"`)
@@ -60,7 +60,8 @@ func (e *Endpoint) Check(dir string) (ok bool) {
 
 // Socket is what listens to one address: a descriptor for each loop. TCP sockets are separate, and
 // the kernel spreads connections over them (SO_REUSEPORT); UNIX and inherited ones are one socket,
-// shared by all loops. A Socket stops listening when it and the loops have closed their descriptors.
+// shared by all loops. A Socket stops listening when it and the loops have closed their
+// descriptors.
 //
 // Its JSON is for the new process of an upgrade.
 type Socket struct {
@@ -137,8 +138,8 @@ func (s *Socket) ForLoop(i, n int) (fds []int, err error) {
 	return fds, nil
 }
 
-// Listener returns a net.Listener of the first descriptor, for Go's own poller. Its Close leaves the
-// Socket as it is.
+// Listener returns a net.Listener of the first descriptor, for Go's own poller. Its Close leaves
+// the Socket as it is.
 func (s *Socket) Listener() (net.Listener, error) {
 	fd, err := dup(s.FDs[0])
 	if err != nil {
@@ -199,8 +200,8 @@ func (s *Socket) Spread(e *Endpoint, n int) error {
 	return nil
 }
 
-// SetAccess gives the file of a UNIX socket the mode and the owner that e has. back gives it those that
-// it had; after an error it has them still.
+// SetAccess gives the file of a UNIX socket the mode and the owner that e has. back gives it those
+// that it had; after an error it has them still.
 func (s *Socket) SetAccess(e *Endpoint) (back func(), err error) {
 	before, err := e.access.set(e.Address.Name, s)
 	return func() { _, _ = before.set(e.Address.Name, s) }, err

@@ -55,8 +55,8 @@ func TestTCPSockets(t *testing.T) {
 	}
 }
 
-// TestAcceptedInherit: what accepted sockets have to have, they inherit, wherever the listening one is
-// from. Times of its own stay.
+// TestAcceptedInherit: what accepted sockets have to have, they inherit, wherever the listening one
+// is from. Times of its own stay.
 func TestAcceptedInherit(t *testing.T) {
 	fdOf := func(c syscall.Conn) (n int) {
 		raw := must.Get(c.SyscallConn())(t)
@@ -64,10 +64,12 @@ func TestAcceptedInherit(t *testing.T) {
 		return n
 	}
 	own := must.Get(openTest(t, "127.0.0.1:0", 1))(t)
-	given, service := must.Get(net.Listen("tcp", "127.0.0.1:0"))(t), must.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
+	given, service := must.Get(net.Listen("tcp", "127.0.0.1:0"))(t),
+		must.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
 	defer given.Close()
 	defer service.Close()
-	g := must.Get(sockets.Open(&sockets.Endpoint{Address: sockets.GivenAddress(given), Given: given}, 1, nil))(t)
+	g := must.Get(sockets.Open(&sockets.Endpoint{Address: sockets.GivenAddress(given), Given: given},
+		1, nil))(t)
 	defer g.Close()
 	fd := fdOf(service.(*net.TCPListener))
 	must.Do(t, unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_KEEPALIVE, 1))
@@ -102,8 +104,8 @@ func TestAcceptedInherit(t *testing.T) {
 	}
 }
 
-// TestPortInUseWithoutIPv6: another server of the same user, which shares its port with all that want
-// it, keeps it from this one, also where that cannot look at both families at once.
+// TestPortInUseWithoutIPv6: another server of the same user, which shares its port with all that
+// want it, keeps it from this one, also where that cannot look at both families at once.
 func TestPortInUseWithoutIPv6(t *testing.T) {
 	other := must.Get(loop.Listen("tcp", "0.0.0.0:0", true))(t)
 	t.Cleanup(func() { unix.Close(other) })

@@ -186,7 +186,8 @@ func (c *connection) addBytes() {
 // log writes the connection's line.
 func (c *connection) log() {
 	l := c.port.loop
-	e := accesslog.Connection{Remote: c.remote, Time: l.Time(), Duration: l.Clock(time.Now()) - c.tunnel.Began,
+	e := accesslog.Connection{Remote: c.remote, Time: l.Time(),
+		Duration: l.Clock(time.Now()) - c.tunnel.Began,
 		Received: c.tunnel.Client.Got, Sent: c.tunnel.Up.Got, Name: c.name, Result: string(c.result),
 		TLSVersion: c.version, CipherSuite: c.suite}
 	e.Upstream, e.Connect, _ = c.lease.Asked()

@@ -65,7 +65,8 @@ func TestIdleIsCheap(t *testing.T) {
 func TestWaitingIsCheap(t *testing.T) {
 	ci.Without(t, race.Enabled, "the race detector has memory of its own")
 	const n = 300
-	s := serve(t, one+"'"+upstream(t, echo("."))+"'\nmax_conns = 1\n[[stream.route]]\nsni = 'x.example'\naddress = '127.0.0.1:1'")
+	s := serve(t, one+"'"+upstream(t, echo("."))+
+		"'\nmax_conns = 1\n[[stream.route]]\nsni = 'x.example'\naddress = '127.0.0.1:1'")
 	has := s.dial()
 	says(t, has, "x")
 	wants(t, has, ".x")

@@ -186,7 +186,8 @@ func TestNoDescriptors(t *testing.T) {
 	s := serve(t, one+"'"+upstream(t, echo("."))+"'")
 	wants(t, s.dial(), ".")
 	s.settle()
-	fd := must.Get(unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0))(t)
+	fd := must.Get(unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK,
+		0))(t)
 	defer unix.Close(fd)
 	at := must.Get(net.ResolveTCPAddr("tcp", s.at))(t)
 	free := leak.Exhaust(t)

@@ -51,16 +51,19 @@ func TestChallenge(t *testing.T) {
 func TestRefusedName(t *testing.T) {
 	t.Parallel()
 	up, came := silence(t)
-	s := serveTLS(t, one+"'"+up+"'", &tls.Config{GetConfigForClient: func(*tls.ClientHelloInfo) (*tls.Config, error) {
-		return &tls.Config{}, nil
-	}})
+	s := serveTLS(t, one+"'"+up+"'",
+		&tls.Config{GetConfigForClient: func(*tls.ClientHelloInfo) (*tls.Config, error) {
+			return &tls.Config{}, nil
+		}})
 	for i, version := range []uint16{tls.VersionTLS12, tls.VersionTLS13} {
-		c := tls.Client(s.dial(), &tls.Config{ServerName: "Other.example", InsecureSkipVerify: true, MaxVersion: version})
+		c := tls.Client(s.dial(),
+			&tls.Config{ServerName: "Other.example", InsecureSkipVerify: true, MaxVersion: version})
 		if err := c.Handshake(); err == nil || !strings.Contains(err.Error(), "unrecognized name") {
 			t.Error(err)
 		}
 		c.Close()
-		if line := s.log(i + 1)[i]; !strings.Contains(line, ` "other.example" `) || result(line) != "handshake failed" {
+		if line := s.log(i + 1)[i]; !strings.Contains(line, ` "other.example" `) ||
+			result(line) != "handshake failed" {
 			t.Error(line)
 		}
 	}

@@ -81,7 +81,8 @@ func (l *listenerCounters) enterFrom(client netip.Addr, most int) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	network, clientNet := l.held.Of(client)
-	if most >= 0 && client.IsValid() && (network >= int64(most) || clientNet >= int64(clientNetShare*most)) {
+	if most >= 0 && client.IsValid() &&
+		(network >= int64(most) || clientNet >= int64(clientNetShare*most)) {
 		return false
 	}
 	l.held.Add(client, 1)

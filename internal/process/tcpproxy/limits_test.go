@@ -86,7 +86,8 @@ func TestMaxTime(t *testing.T) {
 func TestHeaderTimeout(t *testing.T) {
 	t.Parallel()
 	for _, text := range []string{"", "\x16\x03"} {
-		s := serve(t, "[[stream]]\nLISTEN\nLOG\n[[stream.route]]\nsni = 'a.example'\naddress = '127.0.0.1:1'")
+		s := serve(t,
+			"[[stream]]\nLISTEN\nLOG\n[[stream.route]]\nsni = 'a.example'\naddress = '127.0.0.1:1'")
 		c := s.dial()
 		says(t, c, text)
 		wait.Until(t, "the connection", func() bool { return s.counts().Open == 1 })
@@ -142,8 +143,9 @@ func (zeroes) Read(p []byte) (int, error) { return len(p), nil }
 // ended.
 func TestPerAddress(t *testing.T) {
 	t.Parallel()
-	s := serve(t, strings.Replace(one, "LOG\n", "max_connections = 3\nmax_connections_per_address = 2\n", 1)+
-		"'"+upstream(t, echo("."))+"'")
+	s := serve(t,
+		strings.Replace(one, "LOG\n", "max_connections = 3\nmax_connections_per_address = 2\n", 1)+
+			"'"+upstream(t, echo("."))+"'")
 	from := func(address string) net.Conn {
 		d := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(address)}}
 		c := must.Get(d.Dial("tcp", s.at))(t)
@@ -175,7 +177,8 @@ func TestPerAddress(t *testing.T) {
 // TestMaxConns: connections wait for a place at the upstream.
 func TestMaxConns(t *testing.T) {
 	t.Parallel()
-	s := serve(t, one+"'"+upstream(t, echo("."))+"'\nmax_conns = 1\nmax_queue = 1\nqueue_timeout = '20s'")
+	s := serve(t, one+"'"+upstream(t, echo("."))+
+		"'\nmax_conns = 1\nmax_queue = 1\nqueue_timeout = '20s'")
 	a := s.dial()
 	wants(t, a, ".")
 	b := s.dial()

@@ -66,7 +66,8 @@ func (c *connection) open(t *loop.Thread) result {
 // readFirst reads a header of the PROXY protocol, and the name that the client asks for, if TLS is
 // not ended. It returns what it has read that is the upstream's, or of TLS.
 func (c *connection) readFirst() (first []byte, why result) {
-	trusted, byName := c.port.service.trusted != nil, c.port.tls == nil && len(c.port.service.names) > 0
+	trusted, byName := c.port.service.trusted != nil, c.port.tls == nil &&
+		len(c.port.service.names) > 0
 	if !trusted && !byName {
 		return nil, ""
 	}
@@ -88,7 +89,8 @@ func (c *connection) readFirst() (first []byte, why result) {
 }
 
 // secure ends the client's TLS, whose first bytes were read already. It returns what to speak on.
-func (c *connection) secure(t *loop.Thread, first []byte, until time.Time) (over net.Conn, why result) {
+func (c *connection) secure(t *loop.Thread, first []byte,
+	until time.Time) (over net.Conn, why result) {
 	below := new(struct{ net.Conn })
 	secure, input := tls.Server(below, c.port.tls), &prefixedConn{&c.client, first}
 	ended, err := handshake.Serve(t, c.remote.Addr(), secure, &below.Conn, input, until)

@@ -36,13 +36,16 @@ func TestHeaderThenTLS(t *testing.T) {
 	cert, key := a.Files(a.Issue(time.Hour, "a.example"))
 	const header = "PROXY TCP4 192.0.2.7 198.51.100.1 1234 443\r\n"
 	const keys = "trusted_proxies = '127.0.0.1'\nproxy_protocol = true\n"
-	ended := serve(t, "[[stream]]\nLISTEN\n"+keys+fmt.Sprintf("tls = { cert = %q, key = %q }\n", cert, key)+
-		"[[stream.route]]\nsni = 'a.example'\nproxy_protocol = 'v1'\naddress = '"+upstream(t, echo(""))+"'\n")
+	ended := serve(t, "[[stream]]\nLISTEN\n"+keys+
+		fmt.Sprintf("tls = { cert = %q, key = %q }\n", cert, key)+
+		"[[stream.route]]\nsni = 'a.example'\nproxy_protocol = 'v1'\naddress = '"+upstream(t, echo(""))+
+		"'\n")
 	led := serve(t, "[[stream]]\nLISTEN\n"+keys+
 		"[[stream.route]]\nsni = 'a.example'\naddress = '"+secure(t, a, "a.example")+"'\n")
 	for _, n := range []int{1, 60, 1 << 20} {
 		for s, want := range map[*running]string{ended: header, led: "a.example"} {
-			c := tls.Client(&ahead{pieces{s.dial(), n}, header}, &tls.Config{ServerName: "a.example", RootCAs: a.Pool})
+			c := tls.Client(&ahead{pieces{s.dial(), n}, header},
+				&tls.Config{ServerName: "a.example", RootCAs: a.Pool})
 			wants(t, c, want)
 			says(t, c, "hello")
 			wants(t, c, "hello")
@@ -54,7 +57,8 @@ func TestHeaderThenTLS(t *testing.T) {
 // TestManyAtOnce: connections of one loop do not mix what they carry.
 func TestManyAtOnce(t *testing.T) {
 	t.Parallel()
-	s := serve(t, strings.Replace(one, "LOG\n", "max_connections_per_address = -1\n", 1)+"'"+upstream(t, echo(""))+"'")
+	s := serve(t, strings.Replace(one, "LOG\n", "max_connections_per_address = -1\n", 1)+"'"+
+		upstream(t, echo(""))+"'")
 	done := make(chan error)
 	const n = 40
 	for i := range n {

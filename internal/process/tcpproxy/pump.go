@@ -7,8 +7,9 @@ import (
 )
 
 // reasons are what ends a tunnel, as results.
-var reasons = [...]result{tunnel.Complete: complete, tunnel.ClientLeft: clientLeft, tunnel.UpFailed: upstreamFailed,
-	tunnel.Idle: idleTimeout, tunnel.TooOld: maxTime}
+var reasons = [...]result{tunnel.Complete: complete, tunnel.ClientLeft: clientLeft,
+	tunnel.UpFailed: upstreamFailed,
+	tunnel.Idle:     idleTimeout, tunnel.TooOld: maxTime}
 
 // pump moves what can be moved in both directions. Then it says for what the loop calls it again: a
 // connection that waits has no coroutine.

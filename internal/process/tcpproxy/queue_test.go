@@ -14,11 +14,12 @@ import (
 
 // waiting returns how many connections wait for a place at the upstreams of the last stream.
 func (s *running) waiting() (n int) {
-	s.config.Listeners[len(s.config.Listeners)-1].Stream.Upstreams(func(_ string, u metrics.Upstreams) {
-		for _, row := range u.Report() {
-			n += int(row.Waiting)
-		}
-	})
+	s.config.Listeners[len(s.config.Listeners)-1].Stream.Upstreams(
+		func(_ string, u metrics.Upstreams) {
+			for _, row := range u.Report() {
+				n += int(row.Waiting)
+			}
+		})
 	return n
 }
 
@@ -47,8 +48,10 @@ func TestLeavesQueue(t *testing.T) {
 func TestMaxTimeInQueue(t *testing.T) {
 	t.Parallel()
 	at, came := silence(t)
-	s := serve(t, "[[stream]]\naddress = '127.0.0.2:0'\n[[stream.route]]\naddress = '"+at+"'\nmax_conns = 1\n"+
-		strings.Replace(one, "LOG\n", "LOG\nmax_time = '5m'\n", 1)+"'"+at+"'\nmax_conns = 1\nqueue_timeout = '1h'\n")
+	s := serve(t, "[[stream]]\naddress = '127.0.0.2:0'\n[[stream.route]]\naddress = '"+at+
+		"'\nmax_conns = 1\n"+
+		strings.Replace(one, "LOG\n", "LOG\nmax_time = '5m'\n", 1)+"'"+at+
+		"'\nmax_conns = 1\nqueue_timeout = '1h'\n")
 	_ = s.dial()
 	<-came
 	c := dial(t, s.all[1])
@@ -63,7 +66,8 @@ func TestMaxTimeInQueue(t *testing.T) {
 // TestConnectTime: {connect} has in it how long the connection has waited for its place.
 func TestConnectTime(t *testing.T) {
 	t.Parallel()
-	s := serve(t, strings.Replace(one, "LOG", "access_log = { path = 'log', format = 'connect={connect} {bytes}' }", 1)+
+	s := serve(t, strings.Replace(one, "LOG",
+		"access_log = { path = 'log', format = 'connect={connect} {bytes}' }", 1)+
 		"'"+upstream(t, echo("."))+"'\nmax_conns = 1\n")
 	a := s.dial()
 	wants(t, a, ".")
@@ -87,8 +91,9 @@ func TestConnectTime(t *testing.T) {
 // the buffer with which it begins.
 func TestLongHello(t *testing.T) {
 	t.Parallel()
-	s := serve(t, "[[stream]]\nLISTEN\nLOG\n[[stream.route]]\nsni = 'a.example'\naddress = '127.0.0.1:1'\n"+
-		"[[stream.route]]\naddress = '"+upstream(t, echo(""))+"'\n")
+	s := serve(t,
+		"[[stream]]\nLISTEN\nLOG\n[[stream.route]]\nsni = 'a.example'\naddress = '127.0.0.1:1'\n"+
+			"[[stream.route]]\naddress = '"+upstream(t, echo(""))+"'\n")
 	for _, size := range []int{4<<10 - 1, 4 << 10, 4<<10 + 1, 9000, 15 << 10} {
 		// A record of a handshake, and in it a ClientHello that is not whole.
 		text := "\x16\x03\x01\x3f\xf0\x01\x00\x3f\xe0" + strings.Repeat("x", size-9)

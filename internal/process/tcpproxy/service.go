@@ -49,7 +49,8 @@ type route struct {
 // Build makes the Service of a table, whose endpoint was checked, and reports what is wrong to the
 // file; then the Service may be nil. path makes paths absolute, and dir is where those of sockets
 // begin. share is how many connections the table may have where it does not say that.
-func (h *Hub) Build(set *Settings, dir string, path func(string) string, share int, log *slog.Logger) *Service {
+func (h *Hub) Build(set *Settings, dir string, path func(string) string, share int,
+	log *slog.Logger) *Service {
 	s := &Service{set: set, names: map[string]*route{}, counters: h.countersOf(set.Address.String()),
 		limits: tunnel.Limits{Idle: set.IdleTimeout, Total: set.MaxTime},
 		log:    log.With("stream", set.Address.String())}
@@ -109,7 +110,8 @@ func (s *Service) add(h *Hub, set *Route, dir string, path func(string) string) 
 		return
 	}
 	health := set.Table.Sub("health")
-	if !health.Has("interval") && slices.ContainsFunc([]string{"timeout", "rises", "falls"}, health.Has) {
+	if !health.Has("interval") &&
+		slices.ContainsFunc([]string{"timeout", "rises", "falls"}, health.Has) {
 		set.Table.Errorf("health", `missing: interval, such as "5s"; without it there are no checks`)
 		return
 	}
@@ -118,12 +120,14 @@ func (s *Service) add(h *Hub, set *Route, dir string, path func(string) string) 
 		set.Table.Errorf("source", "%v", err)
 		return
 	}
-	r.group, err = h.pool.Group(upstream.Settings{Addresses: set.Address, Dir: dir, TLS: security, Bytes: true,
-		Balance: balances[set.Balance], MaxConns: set.MaxConns, MaxQueue: set.MaxQueue,
-		QueueTimeout: set.QueueTimeout, ConnectTimeout: set.ConnectTimeout, Check: s.check(set), Source: source,
-		Unreached: func(name string, err error) {
-			s.log.Warn("stream: upstream not reached", "upstream", name, "error", err)
-		}})
+	r.group, err = h.pool.Group(
+		upstream.Settings{Addresses: set.Address, Dir: dir, TLS: security, Bytes: true,
+			Balance: balances[set.Balance], MaxConns: set.MaxConns, MaxQueue: set.MaxQueue,
+			QueueTimeout: set.QueueTimeout, ConnectTimeout: set.ConnectTimeout, Check: s.check(set),
+			Source: source,
+			Unreached: func(name string, err error) {
+				s.log.Warn("stream: upstream not reached", "upstream", name, "error", err)
+			}})
 	switch {
 	case err != nil:
 	case len(set.Address) == 0:
@@ -147,8 +151,8 @@ func nameKey(name string) (string, error) {
 	if below, ok := strings.CutPrefix(key, "*."); ok {
 		key = "." + below
 	}
-	if strings.ContainsAny(key, "* /:\"\\") || strings.Trim(key, ".") == "" || strings.HasSuffix(key, ".") ||
-		net.ParseIP(key) != nil {
+	if strings.ContainsAny(key, "* /:\"\\") || strings.Trim(key, ".") == "" ||
+		strings.HasSuffix(key, ".") || net.ParseIP(key) != nil {
 		return "", fmt.Errorf("expected the name of a host, or *. and one, not %q", name)
 	}
 	return key, nil

@@ -32,16 +32,20 @@ func TestSettings(t *testing.T) {
 		{one + "'127.0.0.1:1'\nsni = 'a*.example'", "expected the name of a host"},
 		{one + "'127.0.0.1:1'\nsni = '192.0.2.1'", "expected the name of a host"},
 		{one + "'127.0.0.1:1'\nsni = 'a.example.'", "expected the name of a host"},
-		{strings.Replace(one, "LOG", "proxy_protocol = true", 1) + "'127.0.0.1:1'", "needs trusted_proxies"},
-		{strings.Replace(one, "LOG", "trusted_proxies = '::1'", 1) + "'127.0.0.1:1'", "needs proxy_protocol"},
+		{strings.Replace(one, "LOG", "proxy_protocol = true", 1) + "'127.0.0.1:1'",
+			"needs trusted_proxies"},
+		{strings.Replace(one, "LOG", "trusted_proxies = '::1'", 1) + "'127.0.0.1:1'",
+			"needs proxy_protocol"},
 		{strings.Replace(one, "LOG", "trusted_proxies = 'x'\nproxy_protocol = true", 1) + "'127.0.0.1:1'",
 			"expected a network"},
 		{strings.Replace(one, "LOG", "idle_timeout = '0s'", 1) + "'127.0.0.1:1'", "idle_timeout"},
 		{strings.Replace(one, "LOG", "client_ca = 'x'", 1) + "'127.0.0.1:1'", "needs the key tls"},
 		{strings.Replace(one, "LOG", "access_log = { path = 'l', format = 'x' }", 1) + "'127.0.0.1:1'",
 			`expected "json" or a text with placeholders`},
-		{strings.Replace(one, "LOG", "access_log = { path = 'l', format = '{user}' }", 1) + "'127.0.0.1:1'", "{user}"},
-		{strings.Replace(one, "LOG", "access_log = {}", 1) + "'127.0.0.1:1'", "missing; expected the path"},
+		{strings.Replace(one, "LOG", "access_log = { path = 'l', format = '{user}' }", 1) +
+			"'127.0.0.1:1'", "{user}"},
+		{strings.Replace(one, "LOG", "access_log = {}", 1) + "'127.0.0.1:1'",
+			"missing; expected the path"},
 		{"[[listener]]\nLISTEN\n" + one + "'127.0.0.1:1'", "is listened to twice"},
 		{strings.Replace(one, "LOG", "colour = 1", 1) + "'127.0.0.1:1'", "unknown key"},
 	} {
@@ -61,7 +65,8 @@ func TestSettings(t *testing.T) {
 func TestFormats(t *testing.T) {
 	t.Parallel()
 	up := upstream(t, echo("hello"))
-	for _, row := range [][4]string{ // format; what the first line has; the ends of the lines of two connections
+	// format; what the first line has; the ends of the lines of two connections
+	for _, row := range [][4]string{
 		{"json", `"bytes_in":2,"bytes":7,`, `,"result":"complete","tls_version":""}`,
 			`,"result":"max time","key":"max_time","limit":"5m0s","tls_version":""}`},
 		{"{remote} {port} {bytes_in}/{bytes} {upstream} {connect} [{time_iso8601}] {tls_version} " +

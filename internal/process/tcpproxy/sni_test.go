@@ -31,7 +31,8 @@ func secure(t *testing.T, a *certs.Authority, name string) string {
 // bySNI is a stream with three routes.
 func bySNI(t *testing.T, a *certs.Authority) *running {
 	return serve(t, "[[stream]]\nLISTEN\nLOG\n"+
-		"[[stream.route]]\nsni = ['a.example', '*.c.example']\naddress = '"+secure(t, a, "a.example")+"'\n"+
+		"[[stream.route]]\nsni = ['a.example', '*.c.example']\naddress = '"+secure(t, a, "a.example")+
+		"'\n"+
 		"[[stream.route]]\nsni = '*.example'\naddress = '"+secure(t, a, "b.example")+"'\n"+
 		"[[stream.route]]\naddress = '"+upstream(t, echo("other"))+"'\n")
 }
@@ -61,7 +62,8 @@ func TestSNI(t *testing.T) {
 		{"b.example", "b.example"}, {"c.example", "b.example"}, {"x.y.example", "b.example"},
 	} {
 		for _, n := range []int{1, 7, 1 << 20} {
-			c := tls.Client(pieces{s.dial(), n}, &tls.Config{ServerName: test.name, InsecureSkipVerify: true})
+			c := tls.Client(pieces{s.dial(), n},
+				&tls.Config{ServerName: test.name, InsecureSkipVerify: true})
 			wants(t, c, test.want)
 			says(t, c, "hello")
 			_ = c.CloseWrite()
@@ -83,7 +85,8 @@ func TestSNI(t *testing.T) {
 // TestNoRoute: without a route for other names, these are closed.
 func TestNoRoute(t *testing.T) {
 	t.Parallel()
-	s := serve(t, "[[stream]]\nLISTEN\nLOG\n[[stream.route]]\nsni = 'a.example'\naddress = '127.0.0.1:1'\n")
+	s := serve(t,
+		"[[stream]]\nLISTEN\nLOG\n[[stream.route]]\nsni = 'a.example'\naddress = '127.0.0.1:1'\n")
 	c := s.dial()
 	if err := tls.Client(c, &tls.Config{ServerName: "b.example"}).Handshake(); err == nil {
 		t.Error("a handshake")
@@ -124,10 +127,12 @@ func TestTLS(t *testing.T) {
 	cert, key := a.Files(a.Issue(time.Hour, "a.example", "b.example"))
 	ca := a.File
 	text := fmt.Sprintf("[[stream]]\nLISTEN\nLOG\ntls = { cert = %q, key = %q }\n", cert, key)
-	s := serve(t, text+"[[stream.route]]\nsni = 'a.example'\naddress = '"+upstream(t, echo("plain "))+"'\n"+
+	s := serve(t, text+"[[stream.route]]\nsni = 'a.example'\naddress = '"+upstream(t, echo("plain "))+
+		"'\n"+
 		"[[stream.route]]\nsni = 'b.example'\naddress = 'tls://"+secure(t, a, "up.example")+
 		"'\ntls = { ca = '"+ca+"', name = 'up.example' }\n"+
-		"[[stream.route]]\naddress = 'tls://"+secure(t, a, "up.example")+"'\ntls = { ca = '"+ca+"', name = 'down.example' }\n")
+		"[[stream.route]]\naddress = 'tls://"+secure(t, a, "up.example")+"'\ntls = { ca = '"+ca+
+		"', name = 'down.example' }\n")
 	const size = 3 << 20
 	for name, want := range map[string]string{"a.example": "plain ", "b.example": "up.example"} {
 		c := tls.Client(s.dial(), &tls.Config{ServerName: name, InsecureSkipVerify: true})
@@ -145,7 +150,8 @@ func TestTLS(t *testing.T) {
 		t.Errorf("an upstream that is not verified: %d, %v", n, err)
 	}
 	lines := strings.Join(s.log(3), "\n")
-	if !strings.Contains(lines, `"b.example" tls://`) || !strings.Contains(lines, `"upstream failed"`) {
+	if !strings.Contains(lines, `"b.example" tls://`) ||
+		!strings.Contains(lines, `"upstream failed"`) {
 		t.Error(lines)
 	}
 }
@@ -188,7 +194,8 @@ func (r *recorder) Read(p []byte) (int, error) {
 
 // headed is a stream behind proxies.
 func headed(t *testing.T, more, up string) *running {
-	return serve(t, "[[stream]]\nLISTEN\nLOG\ntrusted_proxies = '127.0.0.1'\nproxy_protocol = true\n"+more+
+	return serve(t, "[[stream]]\nLISTEN\nLOG\ntrusted_proxies = '127.0.0.1'\nproxy_protocol = true\n"+
+		more+
 		"[[stream.route]]\naddress = '"+up+"'\nproxy_protocol = 'v1'\n")
 }
 
@@ -198,7 +205,8 @@ func TestProxyHeader(t *testing.T) {
 	t.Parallel()
 	s := headed(t, "", upstream(t, echo("")))
 	one := "PROXY TCP4 192.0.2.7 198.51.100.1 1234 443\r\n"
-	from, to := must.Get(net.ResolveTCPAddr("tcp", "192.0.2.7:1234"))(t), must.Get(net.ResolveTCPAddr("tcp", "198.51.100.1:443"))(t)
+	from, to := must.Get(net.ResolveTCPAddr("tcp", "192.0.2.7:1234"))(t),
+		must.Get(net.ResolveTCPAddr("tcp", "198.51.100.1:443"))(t)
 	two := string(proxyproto.Append2(nil, from.AddrPort(), to.AddrPort()))
 	long := []byte(two)
 	long[14], long[15] = 100, 12 // fields that nobody knows
@@ -249,7 +257,9 @@ func TestNoProxyHeader(t *testing.T) {
 	if n, err := c.Read(make([]byte, 1)); n != 0 || err == nil {
 		t.Errorf("without a header: %d, %v", n, err)
 	}
-	header := func(n int) string { return fmt.Sprintf("PROXY TCP4 192.0.2.%d 198.51.100.1 1234 443\r\n", n) }
+	header := func(n int) string {
+		return fmt.Sprintf("PROXY TCP4 192.0.2.%d 198.51.100.1 1234 443\r\n", n)
+	}
 	for i, want := range []bool{true, true, false} {
 		c := s.dial()
 		says(t, c, header(i&1))

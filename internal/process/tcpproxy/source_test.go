@@ -21,7 +21,8 @@ func TestSource(t *testing.T) {
 		b, _ := io.ReadAll(c)
 		heads <- string(b)
 	})
-	s := serve(t, one+"'"+up+"'\nsource = '127.0.0.9'\nproxy_protocol = 'v2'\nhealth = { interval = '1s' }")
+	s := serve(t, one+"'"+up+
+		"'\nsource = '127.0.0.9'\nproxy_protocol = 'v2'\nhealth = { interval = '1s' }")
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan bool)
 	go func() { s.config.Listeners[0].Stream.Watch(ctx); close(ended) }()
@@ -34,7 +35,8 @@ func TestSource(t *testing.T) {
 			return ""
 		}
 	}
-	if a, h := next(from), next(heads); a != "127.0.0.9" || h != "\r\n\r\n\x00\r\nQUIT\n\x20\x00\x00\x00" {
+	if a, h := next(from), next(heads); a != "127.0.0.9" ||
+		h != "\r\n\r\n\x00\r\nQUIT\n\x20\x00\x00\x00" {
 		t.Errorf("a check from %s with %q", a, h)
 	}
 	cancel()
@@ -42,7 +44,8 @@ func TestSource(t *testing.T) {
 	c := s.dial()
 	says(t, c, "hi")
 	_ = c.CloseWrite()
-	if a, h := next(from), next(heads); a != "127.0.0.9" || !strings.HasSuffix(h, "hi") || len(h) != 30 {
+	if a, h := next(from), next(heads); a != "127.0.0.9" || !strings.HasSuffix(h, "hi") ||
+		len(h) != 30 {
 		t.Errorf("a client's from %s with %q", a, h)
 	}
 }

@@ -28,7 +28,8 @@ func TestEcho(t *testing.T) {
 	_ = c.CloseWrite()
 	wantsEnd(t, c, "two")
 	line := s.log(1)[0]
-	if ok, _ := regexp.MatchString(`^127\.0\.0\.1 \[.*\] "-" `+up+` 6 12 \d+\.\d+ "complete" - -$`, line); !ok {
+	if ok, _ := regexp.MatchString(`^127\.0\.0\.1 \[.*\] "-" `+up+` 6 12 \d+\.\d+ "complete" - -$`,
+		line); !ok {
 		t.Errorf("log: %s", line)
 	}
 	if n := s.counts(); n.Open != 0 || n.Accepted != 1 || n.Got != 6 || n.Sent != 12 || n.Failed != 0 {

@@ -33,7 +33,9 @@ func render(before, now *metrics.Snapshot) (lines []string) {
 		}
 		return text(max(float64(now-before), 0) / seconds)
 	}
-	add := func(format string, args ...any) { lines = append(lines, clean(fmt.Sprintf(format, args...))) }
+	add := func(format string, args ...any) {
+		lines = append(lines, clean(fmt.Sprintf(format, args...)))
+	}
 	c, q, old := &now.Connections, &now.Requests, &before.Requests
 	add("lwango %s, process %d, up %v", now.Version, now.PID,
 		time.Duration(now.Uptime*float64(time.Second)).Round(time.Second))
@@ -76,8 +78,11 @@ func render(before, now *metrics.Snapshot) (lines []string) {
 	}
 
 	add("")
-	add("%10s %9s %8s %8s %8s %10s  %s", "REQUESTS", "PER S", "4XX", "5XX", "LEFT", "MEAN", "ROUTE, SLOWEST FIRST")
-	slices.SortStableFunc(now.Routes, func(a, b metrics.Route) int { return cmp.Compare(mean(&b), mean(&a)) })
+	add("%10s %9s %8s %8s %8s %10s  %s", "REQUESTS", "PER S", "4XX", "5XX", "LEFT", "MEAN",
+		"ROUTE, SLOWEST FIRST")
+	slices.SortStableFunc(now.Routes, func(a, b metrics.Route) int {
+		return cmp.Compare(mean(&b), mean(&a))
+	})
 	for i := range now.Routes {
 		r := &now.Routes[i]
 		var b metrics.Route
@@ -93,11 +98,12 @@ func render(before, now *metrics.Snapshot) (lines []string) {
 	}
 	if len(now.Streams) > 0 {
 		add("")
-		add("%8s %10s %8s %8s %10s %10s  %s", "OPEN", "ACCEPTED", "REFUSED", "FAILED", "RECEIVED", "SENT", "STREAM")
+		add("%8s %10s %8s %8s %10s %10s  %s", "OPEN", "ACCEPTED", "REFUSED", "FAILED", "RECEIVED", "SENT",
+			"STREAM")
 	}
 	for _, s := range now.Streams {
-		add("%8d %10d %8d %8d %10s %10s  %s", s.Open, s.Accepted, s.Refused, s.Failed, size(float64(s.Got)), size(float64(s.Sent)),
-			s.Address)
+		add("%8d %10d %8d %8d %10s %10s  %s", s.Open, s.Accepted, s.Refused, s.Failed,
+			size(float64(s.Got)), size(float64(s.Sent)), s.Address)
 	}
 	now.ByKind(func(all []*metrics.Counted) {
 		head := ""
@@ -114,13 +120,16 @@ func render(before, now *metrics.Snapshot) (lines []string) {
 			add("%s%s %s %s", line, cmp.Or(c.Site, "(no site)"), cmp.Or(c.Route, "(no route)"), c.Of)
 		}
 	})
-	lines = append(lines, cacheLines(before, now, func(now, old int64) string { return rate(!first, now, old, tenths) })...)
+	lines = append(lines, cacheLines(before, now, func(now, old int64) string {
+		return rate(!first, now, old, tenths)
+	})...)
 	if len(now.Upstreams) > 0 {
 		add("")
 		add("%-8s %8s %8s %8s  %s", "STATE", "ACTIVE", "IDLE", "WAITING", "UPSTREAM")
 	}
 	for _, u := range now.Upstreams {
-		add("%-8s %8d %8d %8d  %s of %s %s", u.Shown(), u.Active, u.Idle, u.Waiting, u.Address, u.Site, u.Route)
+		add("%-8s %8d %8d %8d  %s of %s %s", u.Shown(), u.Active, u.Idle, u.Waiting, u.Address, u.Site,
+			u.Route)
 	}
 	if len(now.Stalls) > 0 {
 		add("")
@@ -133,10 +142,12 @@ func render(before, now *metrics.Snapshot) (lines []string) {
 	return lines
 }
 
-// cacheLines are those of the cache, if routes keep answers: the store, and what it has done for each
-// route.
+// cacheLines are those of the cache, if routes keep answers: the store, and what it has done for
+// each route.
 func cacheLines(before, now *metrics.Snapshot, rate func(now, old int64) string) (lines []string) {
-	add := func(format string, args ...any) { lines = append(lines, clean(fmt.Sprintf(format, args...))) }
+	add := func(format string, args ...any) {
+		lines = append(lines, clean(fmt.Sprintf(format, args...)))
+	}
 	c, old := now.Cache, cmp.Or(before.Cache, new(metrics.Cache))
 	if c == nil {
 		return nil
@@ -145,8 +156,8 @@ func cacheLines(before, now *metrics.Snapshot, rate func(now, old int64) string)
 	add("cache       %d in memory, %s; %d on disk, %s; %d filling, %s/s kept", c.MemoryObjects,
 		size(float64(c.MemoryBytes)), c.DiskObjects, size(float64(c.DiskBytes)), c.Filling,
 		rate(int64(c.Fills), int64(old.Fills)))
-	add("            %d kept in all, %d not kept, %d evicted, %d purged, %d damaged, %d failed", c.Fills, c.Dropped,
-		c.Evicted, c.Purged, c.Damaged, c.Failed)
+	add("            %d kept in all, %d not kept, %d evicted, %d purged, %d damaged, %d failed",
+		c.Fills, c.Dropped, c.Evicted, c.Purged, c.Damaged, c.Failed)
 	for i := range now.Routes {
 		r := &now.Routes[i]
 		if r.Cache == nil {
@@ -156,7 +167,8 @@ func cacheLines(before, now *metrics.Snapshot, rate func(now, old int64) string)
 		for _, use := range slices.Sorted(maps.Keys(r.Cache)) {
 			line += fmt.Sprintf("%d %s, ", r.Cache[use], use)
 		}
-		add("%s  %s %s", strings.TrimSuffix(line, ", "), cmp.Or(r.Site, "(no site)"), cmp.Or(r.Route, "(no route)"))
+		add("%s  %s %s", strings.TrimSuffix(line, ", "), cmp.Or(r.Site, "(no site)"),
+			cmp.Or(r.Route, "(no route)"))
 	}
 	return lines
 }

@@ -108,7 +108,8 @@ func newSource(address string) (*source, error) {
 				return new(net.Dialer).DialContext(ctx, "unix", path)
 			}}
 	default:
-		return nil, fmt.Errorf("expected http://..., https://... or unix:/path:/prefix, found %q", address)
+		return nil, fmt.Errorf("expected http://..., https://... or unix:/path:/prefix, found %q",
+			address)
 	}
 	return s, nil
 }
@@ -192,7 +193,8 @@ func (s *source) watch(ctx context.Context, in, out *os.File) int {
 // draw shows as much of the lines as the terminal has room for, in one write.
 func draw(out *os.File, lines []string) {
 	rows, columns := 24, 80
-	if size, err := unix.IoctlGetWinsize(int(out.Fd()), unix.TIOCGWINSZ); err == nil && size.Row > 0 && size.Col > 0 {
+	if size, err := unix.IoctlGetWinsize(int(out.Fd()), unix.TIOCGWINSZ); err == nil && size.Row > 0 &&
+		size.Col > 0 {
 		rows, columns = int(size.Row), int(size.Col)
 	}
 	b := []byte(home)

@@ -24,17 +24,20 @@ import (
 )
 
 var snapshot = metrics.Snapshot{Version: "v1", PID: 7, Uptime: 100, Time: time.Now(),
-	Requests: metrics.Requests{Total: 1000, Running: 1}, Connections: metrics.Connections{Open: 3, Idle: 2, Busy: 1, FailedHandshakes: 4},
-	Handshakes: metrics.Slots{Taken: 1, Waiting: 5},
-	Loops:      []metrics.Loop{{Answered: true, Age: 100, Busy: 25}, {Loop: 1, Stalls: 2}},
+	Requests:    metrics.Requests{Total: 1000, Running: 1},
+	Connections: metrics.Connections{Open: 3, Idle: 2, Busy: 1, FailedHandshakes: 4},
+	Handshakes:  metrics.Slots{Taken: 1, Waiting: 5},
+	Loops:       []metrics.Loop{{Answered: true, Age: 100, Busy: 25}, {Loop: 1, Stalls: 2}},
 	Routes: []metrics.Route{
 		{Site: "*", Route: "/quick", Status: [6]int64{2: 5}, Times: []int64{5}, Spent: 0.001,
 			Cache: map[string]int64{"hit": 12, "miss": 3}},
 		{Site: "*", Route: "/slow\x1b[31m", Status: [6]int64{5: 2}, Times: []int64{2}, Spent: 4},
 	},
-	Cache: &metrics.Cache{MemoryObjects: 3, MemoryBytes: 2048, DiskObjects: 4, DiskBytes: 4096, Filling: 1, Fills: 9, Dropped: 8,
+	Cache: &metrics.Cache{MemoryObjects: 3, MemoryBytes: 2048, DiskObjects: 4, DiskBytes: 4096,
+		Filling: 1, Fills: 9, Dropped: 8,
 		Evicted: 7, Purged: 6, Damaged: 5, Failed: 2},
-	Streams: []metrics.Stream{{Address: "*:5432", Open: 3, Accepted: 12, Refused: 4, Failed: 5, Got: 2048, Sent: 10}},
+	Streams: []metrics.Stream{
+		{Address: "*:5432", Open: 3, Accepted: 12, Refused: 4, Failed: 5, Got: 2048, Sent: 10}},
 	Handlers: []metrics.Counted{{Kind: "mirror", Site: "*", Route: "/m", Of: "/next",
 		Counts: []metrics.Count{{Name: "requests", Value: 7}, {Name: "dropped_busy", Value: 8}}}},
 	Upstreams: []metrics.Upstream{{Site: "*", Route: "/p", Address: "127.0.0.1:9"}},
@@ -79,12 +82,14 @@ func TestOnce(t *testing.T) {
 	ln := must.Get(net.Listen("unix", path))(t)
 	go func() { _ = http.Serve(ln, http.HandlerFunc(serve)) }()
 	defer ln.Close()
-	for _, address := range []string{tcp.URL + "/status", tcp.URL + "/status/", "unix:" + path, "unix:" + path + ":/status"} {
+	for _, address := range []string{tcp.URL + "/status", tcp.URL + "/status/", "unix:" + path,
+		"unix:" + path + ":/status"} {
 		code, out, errors := run(t, address)
 		if code != 0 || errors != "" {
 			t.Errorf("%s: %d, %s", address, code, errors)
 		}
-		for _, want := range []string{"lwango v1, process 7, up 1m41s", "requests    10.0/s, 1 running, 1010 in all",
+		for _, want := range []string{"lwango v1, process 7, up 1m41s",
+			"requests    10.0/s, 1 running, 1010 in all",
 			"connections 3: 2 idle, 1 busy", "\nhandshakes  1 compute, 5 wait, 4 have failed;",
 			"   0  50.0%", "   1 does not answer", "failed  ", "main.compute main.go:3",
 			"\ncache       3 in memory, 2.0 KiB; 4 on disk, 4.0 KiB; 1 filling, 0.0/s kept\n" +
@@ -96,7 +101,8 @@ func TestOnce(t *testing.T) {
 				t.Errorf("%s: no %q in\n%s", address, want, out)
 			}
 		}
-		if slow, quick := strings.Index(out, "* /slow?[31m"), strings.Index(out, "* /quick"); slow < 0 || slow > quick {
+		if slow, quick := strings.Index(out, "* /slow?[31m"), strings.Index(out, "* /quick"); slow < 0 ||
+			slow > quick {
 			t.Errorf("%s: the slowest route is not first, or controls the terminal:\n%q", address, out)
 		}
 	}
@@ -106,7 +112,8 @@ func TestOnce(t *testing.T) {
 // the server is none.
 func TestFirstLook(t *testing.T) {
 	text := strings.Join(render(nil, &snapshot), "\n")
-	for _, want := range []string{"requests    -/s, 1 running, 1000 in all", "bytes       -/s sent, -/s received",
+	for _, want := range []string{"requests    -/s, 1 running, 1000 in all",
+		"bytes       -/s sent, -/s received",
 		"   0      -          -          -", "         5         -"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("no %q in\n%s", want, text)
@@ -115,7 +122,8 @@ func TestFirstLook(t *testing.T) {
 	other := snapshot
 	other.PID++
 	other.Time = other.Time.Add(time.Second)
-	if text := strings.Join(render(&snapshot, &other), "\n"); !strings.Contains(text, "requests    -/s") {
+	if text := strings.Join(render(&snapshot, &other), "\n"); !strings.Contains(text,
+		"requests    -/s") {
 		t.Errorf("another process:\n%s", text)
 	}
 }
@@ -133,7 +141,8 @@ func TestRatesAfterAHeldLoop(t *testing.T) {
 		want   []string
 	}{
 		{before.Loops, []string{"requests    -/s,", "bytes       -/s sent, -/s received",
-			"   0  50.0%          7          0", "   1      -          -          -", "         5         -"}},
+			"   0  50.0%          7          0", "   1      -          -          -",
+			"         5         -"}},
 		{[]metrics.Loop{before.Loops[0], {Loop: 1, Answered: true, Age: 100, Busy: 49, Wakeup: 4900}},
 			[]string{"requests    10.0/s,", "bytes       0 B/s sent", "   1 100.0%        100       6000",
 				"         5       0.0"}},
@@ -224,7 +233,8 @@ func TestTerminal(t *testing.T) {
 	}
 	text := strings.ReplaceAll(string(seen), "\r\r\n", "\r\n") // as the terminal makes of \n
 	first, _, _ := strings.Cut(strings.TrimPrefix(text, enter+home), below)
-	if lines := strings.Split(first, "\r\n"); len(lines) != 8 || !strings.HasPrefix(lines[0], "lwango v1") {
+	if lines := strings.Split(first, "\r\n"); len(lines) != 8 ||
+		!strings.HasPrefix(lines[0], "lwango v1") {
 		t.Errorf("%d lines: %q", len(lines), lines)
 	}
 	for _, line := range strings.Split(first, "\r\n") {

@@ -73,7 +73,8 @@ type order struct {
 // New starts an authority, which ends with the test. Its certificates are valid from an hour before
 // for 90 days.
 func New(t testing.TB) *Server {
-	s := &Server{CA: certs.New(t), from: -time.Hour, to: 90 * 24 * time.Hour, nonces: map[string]bool{},
+	s := &Server{CA: certs.New(t), from: -time.Hour, to: 90 * 24 * time.Hour,
+		nonces:   map[string]bool{},
 		accounts: map[string]*account{}}
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /dir", s.directory)

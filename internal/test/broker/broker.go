@@ -113,8 +113,8 @@ func (b *Broker) Restart() {
 	}
 }
 
-// Replicate makes b a replica of primary, as a fail-over does with a former primary. It returns when
-// b has all that primary has. REPLICAOF NO ONE makes b a primary.
+// Replicate makes b a replica of primary, as a fail-over does with a former primary. It returns
+// when b has all that primary has. REPLICAOF NO ONE makes b a primary.
 func (b *Broker) Replicate(primary *Broker) {
 	b.t.Helper()
 	b.Do(fmt.Sprintf("REPLICAOF 127.0.0.1 %d", primary.Port))

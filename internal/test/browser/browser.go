@@ -59,7 +59,8 @@ func start(path string) (_ context.Context, end func(), err error) {
 		chromedp.ExecPath(path), chromedp.UserDataDir(dir), chromedp.Env("TMPDIR=" + dir),
 	}
 	for _, flag := range []string{
-		"headless", "no-sandbox", "disable-gpu", "ignore-certificate-errors", "disable-quic", "no-first-run",
+		"headless", "no-sandbox", "disable-gpu", "ignore-certificate-errors", "disable-quic",
+		"no-first-run",
 		"disable-background-networking",
 		"disable-component-update", "disable-sync", "disable-dev-shm-usage", "hide-scrollbars",
 		"disable-background-timer-throttling", "disable-renderer-backgrounding",

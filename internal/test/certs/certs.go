@@ -73,13 +73,16 @@ func (a *Authority) Below(name string) *Authority {
 func (a *Authority) Cert() *x509.Certificate { return a.cert }
 
 // List makes a revocation list, in PEM, that is good until then. change may change what is in it.
-func (a *Authority) List(until time.Time, change func(*x509.RevocationList), revoked ...*x509.Certificate) []byte {
+func (a *Authority) List(until time.Time, change func(*x509.RevocationList),
+	revoked ...*x509.Certificate) []byte {
 	a.t.Helper()
-	l := &x509.RevocationList{Number: big.NewInt(time.Now().UnixNano()), ThisUpdate: time.Now().Add(-2 * time.Hour),
+	l := &x509.RevocationList{Number: big.NewInt(time.Now().UnixNano()),
+		ThisUpdate: time.Now().Add(-2 * time.Hour),
 		NextUpdate: until}
 	for _, c := range revoked {
 		l.RevokedCertificateEntries = append(l.RevokedCertificateEntries,
-			x509.RevocationListEntry{SerialNumber: c.SerialNumber, RevocationTime: time.Now().Add(-time.Hour)})
+			x509.RevocationListEntry{SerialNumber: c.SerialNumber,
+				RevocationTime: time.Now().Add(-time.Hour)})
 	}
 	if change != nil {
 		change(l)
@@ -126,7 +129,8 @@ func (a *Authority) Issue(valid time.Duration, names ...string) tls.Certificate 
 }
 
 // IssueTo is Issue for a subject that is not the first of the names.
-func (a *Authority) IssueTo(subject pkix.Name, valid time.Duration, names ...string) tls.Certificate {
+func (a *Authority) IssueTo(subject pkix.Name, valid time.Duration,
+	names ...string) tls.Certificate {
 	a.t.Helper()
 	key := a.newKey()
 	leaf := &x509.Certificate{

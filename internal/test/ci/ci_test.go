@@ -22,12 +22,16 @@ func (r *recorder) end(how, text string) {
 	runtime.Goexit()
 }
 
-func (r *recorder) Skipf(format string, args ...any)  { r.end("skip", fmt.Sprintf(format, args...)) }
-func (r *recorder) Fatalf(format string, args ...any) { r.end("fail", fmt.Sprintf(format, args...)) }
-func (r *recorder) Fatal(args ...any)                 { r.end("fail", fmt.Sprint(args...)) }
+func (r *recorder) Skipf(format string, args ...any) {
+	r.end("skip", fmt.Sprintf(format, args...))
+}
+func (r *recorder) Fatalf(format string, args ...any) {
+	r.end("fail", fmt.Sprintf(format, args...))
+}
+func (r *recorder) Fatal(args ...any) { r.end("fail", fmt.Sprint(args...)) }
 
-// TestEnds: how a test ends for a newcomer and under .ci/run, with root's rights and without. Empty:
-// it goes on.
+// TestEnds: how a test ends for a newcomer and under .ci/run, with root's rights and without.
+// Empty: it goes on.
 func TestEnds(t *testing.T) {
 	only := func(t testing.TB) { ci.Only(t, "installs a package") }
 	lacks := func(t testing.TB) { ci.Lacks(t, "nginx") }

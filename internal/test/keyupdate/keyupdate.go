@@ -13,9 +13,9 @@ import (
 	"github.com/lwango/lwango/internal/test/must"
 )
 
-// First is the KeyUpdate of an end of a connection, "CLIENT" or "SERVER", as its first record behind
-// the handshake, with TLS_AES_128_GCM_SHA256 (RFC 8446 sections 4.6.3, 5.2 and 7.1). With ask it
-// asks the other end for new keys, too. secrets are what tls.Config.KeyLogWriter got.
+// First is the KeyUpdate of an end of a connection, "CLIENT" or "SERVER", as its first record
+// behind the handshake, with TLS_AES_128_GCM_SHA256 (RFC 8446 sections 4.6.3, 5.2 and 7.1). With
+// ask it asks the other end for new keys, too. secrets are what tls.Config.KeyLogWriter got.
 func First(t testing.TB, secrets, end string, ask bool) []byte {
 	t.Helper()
 	_, rest, _ := strings.Cut(secrets, end+"_TRAFFIC_SECRET_0 ")

@@ -37,7 +37,8 @@ func TestGoroutines(t *testing.T) {
 	undo := leak.Hurry()
 	s.end()
 	undo()
-	if !strings.Contains(s.message, "TestGoroutines.func2") || !strings.Contains(s.message, "iter.Pull") {
+	if !strings.Contains(s.message, "TestGoroutines.func2") ||
+		!strings.Contains(s.message, "iter.Pull") {
 		t.Errorf("of a goroutine and a coroutine, found:\n%s", s.message)
 	}
 	close(end)

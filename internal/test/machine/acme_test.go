@@ -26,8 +26,8 @@ func secured(t *testing.T, ca *acme.Server, address, name string) {
 	})
 }
 
-// TestACMEConfined: certificates are obtained by a server that has given up root, the rest of the files
-// and system calls.
+// TestACMEConfined: certificates are obtained by a server that has given up root, the rest of the
+// files and system calls.
 func TestACMEConfined(t *testing.T) {
 	ci.Root(t)
 	ca := acme.New(t)
@@ -86,7 +86,8 @@ tls = { acme = true }
 	address := j.start(1)[0]
 	ca.Verify(address)
 	secured(t, ca, address, "a.test")
-	kept := must.Get(tls.Dial("tcp", address, &tls.Config{ServerName: "a.test", RootCAs: ca.CA.Pool}))(t)
+	kept := must.Get(tls.Dial("tcp", address, &tls.Config{ServerName: "a.test", RootCAs: ca.CA.Pool}))(
+		t)
 	defer kept.Close() // keeps the old process
 	must.Get(kept.Write([]byte("GET / HTTP/1.1\r\nHost: a.test\r\n\r\n")))(t)
 	must.Get(kept.Read(make([]byte, 1)))(t)

@@ -321,8 +321,9 @@ path = "../log/access.log"
 	}
 }
 
-// TestConfinedIsUpgraded: without Landlock and seccomp, a confined server can be upgraded, also where
-// it has no right to make files in the folder of its pid_file. With them, -upgrade is refused at once.
+// TestConfinedIsUpgraded: without Landlock and seccomp, a confined server can be upgraded, also
+// where it has no right to make files in the folder of its pid_file. With them, -upgrade is refused
+// at once.
 func TestConfinedIsUpgraded(t *testing.T) {
 	ci.Root(t) // which becomes another user
 	j := newJail(t)
@@ -383,7 +384,8 @@ func TestConfineRefuses(t *testing.T) {
 		as, text, want string
 		start          bool // and not -t
 	}{
-		{root, "user = \"nobody-here\"", `lwango.conf:2: confine.user: there is no user "nobody-here"`, false},
+		{root, "user = \"nobody-here\"", `lwango.conf:2: confine.user: there is no user "nobody-here"`,
+			false},
 		{root, "user = \"65534\"\ngroup = \"none-here\"",
 			`lwango.conf:3: confine.group: there is no group "none-here"`, false},
 		{root, "user = \"54321\"", `lwango.conf:1: confine.group: missing: user 54321 is not in`, false},
@@ -391,7 +393,8 @@ func TestConfineRefuses(t *testing.T) {
 		{root, "landlock = true", `lwango.conf:1: confine.user: missing`, false},
 		{root, "group = \"65534\"", `lwango.conf:2: confine.group: needs the key user`, false},
 		{plain, "user = \"65533\"\ngroup = \"65533\"",
-			`lwango.conf:2: confine.user: only root becomes another user; this is started by user 65534`, false},
+			`lwango.conf:2: confine.user: only root becomes another user; this is started by user 65534`,
+			false},
 		{root, "user = \"65534\"\ngroup = \"65534\"\n[access_log]\npath = \"/var/log/lwango-test.log\"",
 			`lwango.conf:5: access_log.path: open /var/log/lwango-test.log: permission denied`, true},
 		{root, "user = \"65534\"\ngroup = \"65534\"\n[access_log]\npath = \"/var/log/lwango-test.log\"",

@@ -12,8 +12,8 @@ import (
 	"github.com/lwango/lwango/internal/test/must"
 )
 
-// TestCheckIsConfined: -t, run by root, finds what the server could not do as the user of [confine],
-// and makes nothing.
+// TestCheckIsConfined: -t, run by root, finds what the server could not do as the user
+// of [confine], and makes nothing.
 func TestCheckIsConfined(t *testing.T) {
 	ci.Root(t) // which becomes another user
 	ca := certs.New(t)

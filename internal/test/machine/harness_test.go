@@ -41,7 +41,8 @@ func built(t *testing.T) string {
 			return
 		}
 		// As contrib/deb builds it: that may have compiled its packages already.
-		build := exec.Command("go", "build", "-pgo=auto", "-trimpath", "-o", filepath.Join(static.dir, "lwango"), "../../../cmd/lwango")
+		build := exec.Command("go", "build", "-pgo=auto", "-trimpath", "-o",
+			filepath.Join(static.dir, "lwango"), "../../../cmd/lwango")
 		build.Env = append(os.Environ(), "CGO_ENABLED=0")
 		if out, err := build.CombinedOutput(); err != nil {
 			static.err = fmt.Errorf("go build: %w\n%s", err, out)

@@ -13,8 +13,9 @@ import (
 	"github.com/lwango/lwango/internal/test/wait"
 )
 
-// underInit runs a script as number 1 of a namespace of processes. $0 is the program, $@ are its arguments,
-// and USR1 and TERM are sent to the script. logged waits for a line of the program's log.
+// underInit runs a script as number 1 of a namespace of processes. $0 is the program, $@ are its
+// arguments, and USR1 and TERM are sent to the script. logged waits for a line of the program's
+// log.
 func underInit(t *testing.T, script string) (init *exec.Cmd, logged func(expr string)) {
 	t.Helper()
 	ci.Root(t)

@@ -48,13 +48,13 @@ func (m Mode) Network() string {
 	return "tcp"
 }
 
-// HTTP1 are the modes for a test of what HTTP/1.1 alone has: framing, pipelines, connections that end
-// with an answer, Hijack.
+// HTTP1 are the modes for a test of what HTTP/1.1 alone has: framing, pipelines, connections that
+// end with an answer, Hijack.
 var HTTP1 = []Mode{Direct, Several, OverTLS}
 
-// Run gives each mode the same test; without modes, each of HTTP1 and HTTP/2. Plain and Direct differ
-// in the handoff alone, which is a hundred lines of package coro: its tests and those of loop have
-// both, and of a test that names both modes Run makes one.
+// Run gives each mode the same test; without modes, each of HTTP1 and HTTP/2. Plain and Direct
+// differ in the handoff alone, which is a hundred lines of package coro: its tests and those of
+// loop have both, and of a test that names both modes Run makes one.
 func Run(t *testing.T, f func(t *testing.T, m Mode), modes ...Mode) {
 	if len(modes) == 0 {
 		modes = append(HTTP1[:len(HTTP1):len(HTTP1)], HTTP2)

@@ -36,5 +36,6 @@ func Start(t testing.TB, m modes.Mode, prefix string, h conn.Handler) *server.Se
 	t.Helper()
 	routes := []handlers.Route{{Prefix: prefix, Handler: h}}
 	router := must.Get(handlers.NewRouter([]handlers.Site{{Routes: routes}}))(t)
-	return server.Start(t, m, conn.Config{Handler: router.Serve, Limits: conn.Limits{KeepAliveTimeout: 2 * wait.Patience}})
+	return server.Start(t, m,
+		conn.Config{Handler: router.Serve, Limits: conn.Limits{KeepAliveTimeout: 2 * wait.Patience}})
 }

@@ -28,7 +28,8 @@ if [ -n "$HANGS" ] && [ "$3" = -p ]; then while ! [ -e "$STUBS/hangs" ]; do slee
 if [ -n "$FAILS" ] && echo "$call" | grep -q -e "$FAILS"; then exit 3; fi
 if [ "$1" = list ]; then echo example.org/a; echo example.org/contrib/deb; fi
 `,
-	"git":     "#!/bin/sh\ncase \"$*\" in *go.mod*) echo samples/rest/go.mod; echo interop/go.mod; esac\n",
+	"git": "#!/bin/sh\ncase \"$*\" in *go.mod*) echo samples/rest/go.mod; echo interop/go.mod; " +
+		"esac\n",
 	"gofmt":   "#!/bin/sh\n",
 	"apt-get": "#!/bin/sh\n",
 	"unshare": "#!/bin/sh\nexit 1\n",

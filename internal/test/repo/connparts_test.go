@@ -36,8 +36,9 @@ func partOfConn(file string) (part string, height int) {
 	return "exchange", 0
 }
 
-// mostUpwards is how many names parts of package conn may use that a part above, or beside, declares.
-// Each name counts once for each part that uses it. Lower the number when there are fewer.
+// mostUpwards is how many names parts of package conn may use that a part above, or beside,
+// declares. Each name counts once for each part that uses it. Lower the number when there are
+// fewer.
 const mostUpwards = 65
 
 // TestPartsOfConn counts the names that parts of package conn use against their order: functions,

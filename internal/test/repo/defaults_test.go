@@ -21,7 +21,8 @@ import (
 	"github.com/lwango/lwango/internal/test/must"
 )
 
-// TestModulesStartFromTags: the defaults of a module are the tags of its settings, and nothing else.
+// TestModulesStartFromTags: the defaults of a module are the tags of its settings, and nothing
+// else.
 func TestModulesStartFromTags(t *testing.T) {
 	modules := config.Builtin()
 	for _, name := range modules.ModuleNames() {
@@ -37,7 +38,8 @@ func TestModulesStartFromTags(t *testing.T) {
 
 // computed are the keys whose default the program computes from others, by functions.
 var computed = map[string][]string{
-	"conn/limits.go:Complete":                    {"MaxSpool", "MaxConnections", "MaxConnectionsPerAddress"},
+	"conn/limits.go:Complete": {"MaxSpool", "MaxConnections",
+		"MaxConnectionsPerAddress"},
 	"internal/process/tcpproxy/service.go:Build": {"MaxConnections", "MaxConnectionsPerAddress"},
 
 	// Fields of the same name that are no keys.
@@ -46,10 +48,10 @@ var computed = map[string][]string{
 	"internal/process/server/status.go:sum":    {"Cache"},
 }
 
-// TestDefaultsAreTags: no code sets the default of a key, a field with a tag `toml:"key"`. It would be
-// a composite literal of settings outside of functions, or handed to RegisterModule; or a statement
-// that gives the field a value where it has none: if x.Key == 0 { x.Key = 3 }, a case of a switch
-// like that, or x.Key = cmp.Or(x.Key, 3).
+// TestDefaultsAreTags: no code sets the default of a key, a field with a tag `toml:"key"`. It would
+// be a composite literal of settings outside of functions, or handed to RegisterModule; or a
+// statement that gives the field a value where it has none: if x.Key == 0 { x.Key = 3 }, a case of
+// a switch like that, or x.Key = cmp.Or(x.Key, 3).
 func TestDefaultsAreTags(t *testing.T) {
 	files := make(map[string]*ast.File)
 	set := token.NewFileSet()

@@ -95,9 +95,9 @@ func TestLinks(t *testing.T) {
 	}
 }
 
-// TestArchitecture: the files that ARCHITECTURE.md and the decisions name exist, and so do the folders
-// of its table of wings. Its floors are those of the test of imports, and each package is named in
-// the row of its wing.
+// TestArchitecture: the files that ARCHITECTURE.md and the decisions name exist, and so do the
+// folders of its table of wings. Its floors are those of the test of imports, and each package is
+// named in the row of its wing.
 func TestArchitecture(t *testing.T) {
 	texts := documents(t)
 	named := regexp.MustCompile("`([a-z0-9_]+/[a-z0-9_/]+\\.go)`")
@@ -117,7 +117,8 @@ func TestArchitecture(t *testing.T) {
 	for _, wings := range floors {
 		order = append(order, cmp.Or(strings.Join(wings, " "), "lwango"))
 	}
-	if want := strings.Join(order, " < "); !strings.Contains(strings.Join(strings.Fields(section), " "), want) {
+	if want := strings.Join(order,
+		" < "); !strings.Contains(strings.Join(strings.Fields(section), " "), want) {
 		t.Errorf("ARCHITECTURE.md does not have the floors of the test of imports: %s", want)
 	}
 	rows := map[string]bool{}
@@ -150,7 +151,8 @@ func TestArchitecture(t *testing.T) {
 	for _, file := range kept(t, "*.go") {
 		dir := filepath.Dir(file)
 		top, _, _ := strings.Cut(dir, "/")
-		if dir == "." || rows[dir] || slices.Contains([]string{"bench", "contrib", "interop", "samples"}, top) ||
+		if dir == "." || rows[dir] ||
+			slices.Contains([]string{"bench", "contrib", "interop", "samples"}, top) ||
 			strings.HasPrefix(dir, "internal/test/") || strings.Contains(file, "/testdata/") {
 			continue
 		}
@@ -205,7 +207,8 @@ func TestConfigurationsOfDocuments(t *testing.T) {
 		})
 		must.Write(t, file, text)
 		ctx, stop := context.WithCancel(t.Context())
-		running, err := lwango.Server{File: file, Threads: 1, Logger: slog.New(slog.DiscardHandler)}.Start(ctx)
+		running, err := lwango.Server{File: file, Threads: 1,
+			Logger: slog.New(slog.DiscardHandler)}.Start(ctx)
 		stop()
 		if err == nil {
 			err = running.Wait()

@@ -13,8 +13,8 @@ import (
 	"github.com/lwango/lwango/internal/test/must"
 )
 
-// TestDoors: the comments of packages whose names are for several readers say whom each name is for:
-// handlers and programs, or layers and protocols. Each exported name is under one of the two
+// TestDoors: the comments of packages whose names are for several readers say whom each name is
+// for: handlers and programs, or layers and protocols. Each exported name is under one of the two
 // headings, and what package lwango, the samples and the guides for programs use, under the first.
 func TestDoors(t *testing.T) {
 	for _, pkg := range []string{"conn", "loop"} {

@@ -17,14 +17,14 @@ import (
 // tableAbove is the number of files above which a package needs a table of them.
 const tableAbove = 4
 
-// fileRow is a row of a table of files: the name of a file, or several with commas between them, and
-// what the file is about. A name may be a pattern (calls_*.go) for files that differ in their build
-// tags. The further lines of a row begin with spaces.
+// fileRow is a row of a table of files: the name of a file, or several with commas between them,
+// and what the file is about. A name may be a pattern (calls_*.go) for files that differ in their
+// build tags. The further lines of a row begin with spaces.
 var fileRow = regexp.MustCompile(`^((?:[\w.*-]+, )*[\w.-]*\w(?:\.go|\.s|\*|\*\.go)) +\S`)
 
 // TestFileTables tests that a package of more than tableAbove files has a table of them in its
-// package comment, and that each table is complete and true: each file has one row, except tests and
-// doc.go, and each row has a file.
+// package comment, and that each table is complete and true: each file has one row, except tests
+// and doc.go, and each row has a file.
 func TestFileTables(t *testing.T) {
 	folders := map[string][]string{}
 	for _, file := range append(kept(t, "*.go"), kept(t, "*.s")...) {
@@ -71,7 +71,8 @@ func TestFileTables(t *testing.T) {
 		files         string
 		wrong         int
 	}{
-		{"complete", "P.\n\n\ta.go    x\n\tb_*.go  y\n\n\tc.go    z\n", "a.go b_1.go b_2.go c.go doc.go", 0},
+		{"complete", "P.\n\n\ta.go    x\n\tb_*.go  y\n\n\tc.go    z\n", "a.go b_1.go b_2.go c.go doc.go",
+			0},
 		{"a file without a row", "P.\n\n\ta.go  x\n", "a.go b.go", 1},
 		{"a row without a file", "P.\n\n\ta.go  x\n\tb.go  y\n", "a.go", 1},
 		{"two rows for a file", "P.\n\n\ta.go  x\n\ta.go  y\n", "a.go", 1},

@@ -27,7 +27,8 @@ func TestGoInstall(t *testing.T) {
 	must.Do(t, os.MkdirAll(at, 0o755))
 	gomod := must.Get(os.ReadFile("go.mod"))(t)
 	for name, text := range map[string][]byte{
-		"list": []byte(version + "\n"), version + ".mod": gomod, version + ".zip": packed(t, module+"@"+version),
+		"list": []byte(version + "\n"), version + ".mod": gomod,
+		version + ".zip":  packed(t, module+"@"+version),
 		version + ".info": []byte(`{"Version":"` + version + `","Time":"2026-01-01T00:00:00Z"}`),
 	} {
 		must.Do(t, os.WriteFile(filepath.Join(at, name), text, 0o644))
@@ -41,8 +42,10 @@ func TestGoInstall(t *testing.T) {
 	cmd.Dir = dir
 	// The other modules come from the cache of the go command, which is a proxy, too. With these
 	// flags, what contrib/deb builds is not compiled anew.
-	cmd.Env = append(os.Environ(), "GOPROXY="+fileURL(proxy)+","+fileURL(filepath.Join(modules, "cache/download")),
-		"GOSUMDB=off", "GOFLAGS=-mod=mod -trimpath -pgo=auto", "CGO_ENABLED=0", "GOWORK=off", "GOBIN="+dir, "GOMODCACHE="+filepath.Join(dir, "modules"))
+	cmd.Env = append(os.Environ(),
+		"GOPROXY="+fileURL(proxy)+","+fileURL(filepath.Join(modules, "cache/download")), "GOSUMDB=off",
+		"GOFLAGS=-mod=mod -trimpath -pgo=auto", "CGO_ENABLED=0", "GOWORK=off", "GOBIN="+dir,
+		"GOMODCACHE="+filepath.Join(dir, "modules"))
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}

@@ -252,7 +252,8 @@ func TestGoOfGuides(t *testing.T) {
 			for _, err := range b.compile(imports, fset) {
 				t.Errorf("%v: %v", b, err)
 				if strings.Contains(err.Error(), "undefined: ") {
-					t.Log("if the name stands for something of the reader's, tell it to the test: given, or prelude")
+					t.Log(
+						"if the name stands for something of the reader's, tell it to the test: given, or prelude")
 				}
 			}
 		}
@@ -279,7 +280,8 @@ func TestGuidesAreChecked(t *testing.T) {
 		"func show(req *lwango.Request) int { return undefined }": "undefined",
 	} {
 		wrong := fmt.Sprint(block{"x.md", 7, code}.compile(imports, fset))
-		if want == "" && wrong != "[]" || !strings.Contains(wrong, want) || want != "" && !strings.Contains(wrong, "x.md:") {
+		if want == "" && wrong != "[]" || !strings.Contains(wrong, want) ||
+			want != "" && !strings.Contains(wrong, "x.md:") {
 			t.Errorf("%q: %s, want %q", code, wrong, want)
 		}
 	}

@@ -15,9 +15,9 @@ import (
 
 const module = "github.com/lwango/lwango"
 
-// floors has the wings of the repository, the lowest floor first. A wing is a folder with all that is
-// below it, and "" is package lwango; what is below handlers is a wing of its own. Code imports wings
-// of lower floors, and packages of its own wing; tests import what they like.
+// floors has the wings of the repository, the lowest floor first. A wing is a folder with all that
+// is below it, and "" is package lwango; what is below handlers is a wing of its own. Code imports
+// wings of lower floors, and packages of its own wing; tests import what they like.
 //
 // A wing stands as low as its imports let it. So each floor is needed by something above it, and
 // wings that share a floor know nothing of each other.
@@ -46,15 +46,23 @@ var only = map[string][]string{
 	"golang.org/x/crypto/bcrypt":                      {"handlers/auth"},
 	"golang.org/x/crypto/acme":                        {"internal/tls/certs"},
 	"github.com/andybalholm/brotli":                   {"internal/content/coding"},
-	"github.com/klauspost/compress/flate":             {"internal/content/coding", "handlers/websocket"},
-	"github.com/klauspost/compress/zstd":              {"internal/content/coding"},
-	"github.com/BurntSushi/toml":                      {"internal/base/settings"},
-	"github.com/landlock-lsm/go-landlock/landlock":    {"internal/process/confine"},
+	"github.com/klauspost/compress/flate": {"internal/content/coding",
+		"handlers/websocket"},
+	"github.com/klauspost/compress/zstd":           {"internal/content/coding"},
+	"github.com/BurntSushi/toml":                   {"internal/base/settings"},
+	"github.com/landlock-lsm/go-landlock/landlock": {"internal/process/confine"},
 
 	"github.com/landlock-lsm/go-landlock/landlock/syscall": {"internal/process/confine"},
 
-	"golang.org/x/sys/unix": {"internal/content/cachestore", "loop", "stream", "conn", "handlers/*", "internal/base/sysio", "fastcgi/internal/fcgitest", "internal/process/server", "internal/process/top", "internal/process/accesslog", "internal/process/config", "internal/process/sockets", "internal/test/*", "lwangotest", "samples/tail", "samples/upload", "internal/process/confine"},
-	"net/http":              {"", "lwangotest", "conn", "handlers", "handlers/*", "fastcgi", "internal/modules/compression", "internal/modules/gateway", "internal/modules/reverseproxy", "internal/process/server", "internal/tls/certs", "internal/process/top", "internal/test/*", "samples/fanout"},
+	"golang.org/x/sys/unix": {"internal/content/cachestore", "loop", "stream", "conn", "handlers/*",
+		"internal/base/sysio", "fastcgi/internal/fcgitest", "internal/process/server",
+		"internal/process/top", "internal/process/accesslog", "internal/process/config",
+		"internal/process/sockets", "internal/test/*", "lwangotest", "samples/tail", "samples/upload",
+		"internal/process/confine"},
+	"net/http": {"", "lwangotest", "conn", "handlers", "handlers/*", "fastcgi",
+		"internal/modules/compression", "internal/modules/gateway", "internal/modules/reverseproxy",
+		"internal/process/server", "internal/tls/certs", "internal/process/top", "internal/test/*",
+		"samples/fanout"},
 }
 
 func TestImportsPointOneWay(t *testing.T) {
@@ -155,8 +163,8 @@ func floorOf(wing string) int {
 	return slices.IndexFunc(floors, func(wings []string) bool { return slices.Contains(wings, wing) })
 }
 
-// matching returns the entry of a list that stands for a folder. "handlers/*" stands for the folders
-// in handlers.
+// matching returns the entry of a list that stands for a folder. "handlers/*" stands for the
+// folders in handlers.
 func matching(list []string, dir string) (string, bool) {
 	for _, entry := range list {
 		if entry == dir || strings.HasSuffix(entry, "/*") && entry == path.Dir(dir)+"/*" {

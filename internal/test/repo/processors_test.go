@@ -103,7 +103,8 @@ func checkFor(t *testing.T, arch, pattern string) (checked int, faults []error) 
 				}
 			},
 		}
-		path, _, _ := strings.Cut(p.ImportPath, " ") // a package with its test's files has the test behind it
+		// a package with its test's files has the test behind it
+		path, _, _ := strings.Cut(p.ImportPath, " ")
 		packages[p.ImportPath], _ = config.Check(path, files, parsed, nil)
 		if own {
 			checked++

@@ -36,7 +36,8 @@ func TestCommandsOfReadmes(t *testing.T) {
 	empty := filepath.Join(dir, "empty.conf")
 	must.Write(t, empty, "")
 	for _, file := range append(files, "README.md") {
-		if _, err := os.Stat(filepath.Join(filepath.Dir(file), "go.mod")); err == nil && file != "README.md" {
+		if _, err := os.Stat(filepath.Join(filepath.Dir(file), "go.mod")); err == nil &&
+			file != "README.md" {
 			continue // a module of its own, whose tests run the program
 		}
 		text := must.Read(t, file)

@@ -20,9 +20,10 @@ import (
 // TestSignaturesNameNoInternalType: what a program can call, it can also name: no exported
 // declaration of a public package has a type of an internal package in it.
 func TestSignaturesNameNoInternalType(t *testing.T) {
-	// With the profile of cmd/lwango, its packages would be there a second time, with its name behind theirs.
-	list := exec.Command("go", "list", "-pgo=off", "-export", "-deps", "-f", "{{.ImportPath}} {{.Export}}",
-		module+"/...")
+	// With the profile of cmd/lwango, its packages would be there a second time, with its name behind
+	// theirs.
+	list := exec.Command("go", "list", "-pgo=off", "-export", "-deps", "-f",
+		"{{.ImportPath}} {{.Export}}", module+"/...")
 	list.Stderr = os.Stderr
 	out := must.Get(list.Output())(t)
 	files := make(map[string]string)
@@ -100,8 +101,8 @@ func internalIn(t types.Type) (found string) {
 	return found
 }
 
-// TestMethodsOfHandlers: the methods that the comments of lwango.Request and Response list are there,
-// under which a newcomer looks: they are aliases, of which go doc shows no method.
+// TestMethodsOfHandlers: the methods that the comments of lwango.Request and Response list are
+// there, under which a newcomer looks: they are aliases, of which go doc shows no method.
 func TestMethodsOfHandlers(t *testing.T) {
 	for name, of := range map[string]reflect.Type{
 		"Request": reflect.TypeFor[*lwango.Request](), "Response": reflect.TypeFor[*lwango.Response](),

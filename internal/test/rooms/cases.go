@@ -76,8 +76,8 @@ func CutOff(t *testing.T, w *Wire, one, two *Node) {
 	at2.Quiet()
 }
 
-// SlowSubscriber tests that a subscriber which takes 20 ms for each message does not slow down another
-// one of the same topic, or of the same pattern, in its process.
+// SlowSubscriber tests that a subscriber which takes 20 ms for each message does not slow down
+// another one of the same topic, or of the same pattern, in its process.
 func SlowSubscriber(t *testing.T, one, two *Node, to func(*Node) Source) {
 	t.Helper()
 	const messages, most = 300, 200
@@ -130,8 +130,8 @@ func Heard(t *testing.T, n *Node, topic string, at *Follower) {
 	t.Fatal("nothing comes")
 }
 
-// Flood tests that each message of a flood, which is more than a process keeps for its broker, either
-// comes or counts as dropped.
+// Flood tests that each message of a flood, which is more than a process keeps for its broker,
+// either comes or counts as dropped.
 func Flood(t *testing.T, one, two *Node, to func(*Node) Source) {
 	t.Helper()
 	const messages = 30000

@@ -21,8 +21,8 @@ import (
 // the URL of the broker.
 const inRoom = "LWANGO_ROOM"
 
-// Main is for TestMain, before anything else: in another process of the room it does what that does,
-// and does not return.
+// Main is for TestMain, before anything else: in another process of the room it does what that
+// does, and does not return.
 func Main(start func(hub *pubsub.Hub, url string, log *slog.Logger) (Engine, error)) {
 	prefix, url, ok := strings.Cut(os.Getenv(inRoom), " ")
 	if !ok {
@@ -151,9 +151,9 @@ func numbers(t testing.TB, where, prefix string, texts []string) (first, end int
 	return max(first, 0), end
 }
 
-// ThreeProcesses is a test of an engine: three processes of a room, one of which is killed and comes
-// again under another name, while all of them speak and disturb breaks something, if it is not nil.
-// Each of the others has to get everything, in order and once.
+// ThreeProcesses is a test of an engine: three processes of a room, one of which is killed and
+// comes again under another name, while all of them speak and disturb breaks something, if it is
+// not nil. Each of the others has to get everything, in order and once.
 func ThreeProcesses(t *testing.T, here *Node, url string, disturb func()) {
 	room := here.Hub.Topic("room")
 	f := here.Follow(room, pubsub.Options{})

@@ -1,5 +1,5 @@
-// Package rooms tests an engine of pubsub: nodes, which are processes in one, and followers of their
-// topics.
+// Package rooms tests an engine of pubsub: nodes, which are processes in one, and followers of
+// their topics.
 //
 //	rooms.go    Node, Follower: a process of a room, and who listens in it
 //	process.go  a Node in a process of its own
@@ -52,7 +52,8 @@ type Node struct {
 
 // Start starts a node with the engine that start makes. Its log goes to log; nil is that of the
 // test, if it is verbose.
-func Start(t testing.TB, log io.Writer, start func(*pubsub.Hub, *slog.Logger) (Engine, error)) *Node {
+func Start(t testing.TB, log io.Writer,
+	start func(*pubsub.Hub, *slog.Logger) (Engine, error)) *Node {
 	t.Helper()
 	if log == nil {
 		if log = io.Discard; testing.Verbose() {
@@ -272,12 +273,12 @@ func CheckOrder(t testing.TB, texts []string, want map[string][2]int) {
 	}
 }
 
-// ahead is how many messages Traffic publishes before the broker has them: fewer than an engine or a
-// broker keeps, however long the broker is away on a busy machine.
+// ahead is how many messages Traffic publishes before the broker has them: fewer than an engine or
+// a broker keeps, however long the broker is away on a busy machine.
 const ahead = 1000
 
-// Traffic publishes numbers with a prefix to a topic, one a millisecond at most, until it is stopped,
-// and returns how many.
+// Traffic publishes numbers with a prefix to a topic, one a millisecond at most, until it is
+// stopped, and returns how many.
 func (n *Node) Traffic(topic, prefix string) (stop func() int) {
 	stopped, ended := make(chan struct{}), make(chan int)
 	go func() {

@@ -11,10 +11,10 @@ import (
 	"github.com/lwango/lwango/pubsub"
 )
 
-// SlowMember is a benchmark of an engine: a process publishes 200 messages a second to a room of 1,000
-// in another one, of whom none, or one, takes 20 ms for each. It reports how long a message takes to the
-// others, from Publish on, and the p99 with the slow one over that without. The measurement is b.N
-// messages long.
+// SlowMember is a benchmark of an engine: a process publishes 200 messages a second to a room of
+// 1,000 in another one, of whom none, or one, takes 20 ms for each. It reports how long a message
+// takes to the others, from Publish on, and the p99 with the slow one over that without. The
+// measurement is b.N messages long.
 func SlowMember(b *testing.B, node func() *Node) {
 	from, to := node(), node()
 	var without time.Duration // its p99

@@ -110,8 +110,8 @@ func (w *Wire) Slow(rest time.Duration) {
 	w.rest = rest
 }
 
-// Ahead has f called ahead of each piece of what the node says, before the broker gets that; nil: nothing is
-// any more. When Ahead returns, no earlier f runs.
+// Ahead has f called ahead of each piece of what the node says, before the broker gets that; nil:
+// nothing is any more. When Ahead returns, no earlier f runs.
 func (w *Wire) Ahead(f func()) {
 	w.before.Lock()
 	defer w.before.Unlock()

@@ -30,26 +30,41 @@ var Downgrades = []Downgrade{
 	{"chunks in the content", nil, "0\r\n\r\nGET /evil HTTP/1.1\r\n\r\n", 200},
 	{"encoded line ends", []string{":path", "/x.php?%0d%0aevil:%20y"}, "body", 200},
 
-	{"CR LF in a value", []string{"x", "a\r\nevil: y"}, "", 0}, {"CR in a value", []string{"x", "a\revil: y"}, "", 0},
-	{"LF in a value", []string{"x", "a\nevil: y"}, "", 0}, {"NUL in a value", []string{"x", "a\x00"}, "", 0},
+	{"CR LF in a value", []string{"x", "a\r\nevil: y"}, "", 0},
+	{"CR in a value", []string{"x", "a\revil: y"}, "", 0},
+	{"LF in a value", []string{"x", "a\nevil: y"}, "", 0},
+	{"NUL in a value", []string{"x", "a\x00"}, "", 0},
 	{"a space in front", []string{"x", " a"}, "", 0}, {"a tab behind", []string{"x", "a\t"}, "", 0},
-	{"LF in a name", []string{"x\nevil", "y"}, "", 0}, {"colon in a name", []string{"evil:y", "z"}, "", 0},
-	{"space in a name", []string{"content-length ", "9"}, "", 0}, {"upper case", []string{"Evil", "y"}, "", 0},
-	{"no name", []string{"", "y"}, "", 0}, {"a byte beyond ASCII in a name", []string{"ev\xeel", "y"}, "", 0},
+	{"LF in a name", []string{"x\nevil", "y"}, "", 0},
+	{"colon in a name", []string{"evil:y", "z"}, "", 0},
+	{"space in a name", []string{"content-length ", "9"}, "", 0},
+	{"upper case", []string{"Evil", "y"}, "", 0},
+	{"no name", []string{"", "y"}, "", 0},
+	{"a byte beyond ASCII in a name", []string{"ev\xeel", "y"}, "", 0},
 	{"a parenthesis in a name", []string{"e(v)il", "y"}, "", 400},
-	{"transfer-encoding", []string{"transfer-encoding", "chunked"}, "0\r\n\r\nGET /evil HTTP/1.1\r\n\r\n", 0},
-	{"connection", []string{"connection", "x-forwarded-for"}, "", 0}, {"keep-alive", []string{"keep-alive", "9"}, "", 0},
+	{"transfer-encoding", []string{"transfer-encoding", "chunked"},
+		"0\r\n\r\nGET /evil HTTP/1.1\r\n\r\n", 0},
+	{"connection", []string{"connection", "x-forwarded-for"}, "", 0},
+	{"keep-alive", []string{"keep-alive", "9"}, "", 0},
 	{"upgrade", []string{"upgrade", "h2c"}, "", 0}, {"te", []string{"te", "chunked"}, "", 0},
-	{"too long a length", []string{"content-length", "99"}, "body", 0}, {"too short a length", []string{"content-length", "1"}, "body", 0},
+	{"too long a length", []string{"content-length", "99"}, "body", 0},
+	{"too short a length", []string{"content-length", "1"}, "body", 0},
 	{"two lengths", []string{"content-length", "4", "content-length", "0"}, "body", 400},
-	{"a list of lengths", []string{"content-length", "4, 4"}, "body", 400}, {"a signed length", []string{"content-length", "+4"}, "body", 400},
-	{"another host", []string{"host", "evil"}, "", 400}, {"two hosts", []string{":authority", "", "host", "a", "host", "evil"}, "", 400},
-	{"userinfo", []string{":authority", "evil@test.example"}, "", 400}, {"a path in the host", []string{":authority", "test.example/evil"}, "", 400},
+	{"a list of lengths", []string{"content-length", "4, 4"}, "body", 400},
+	{"a signed length", []string{"content-length", "+4"}, "body", 400},
+	{"another host", []string{"host", "evil"}, "", 400},
+	{"two hosts", []string{":authority", "", "host", "a", "host", "evil"}, "", 400},
+	{"userinfo", []string{":authority", "evil@test.example"}, "", 400},
+	{"a path in the host", []string{":authority", "test.example/evil"}, "", 400},
 	{"a space in the host", []string{":authority", "test.example evil"}, "", 400},
-	{"a space in the path", []string{":path", "/evil HTTP/1.1"}, "", 400}, {"a tab in the path", []string{":path", "/evil\tx"}, "", 400},
-	{"an absolute path", []string{":path", "http://evil/"}, "", 400}, {"a path without a slash", []string{":path", "evil"}, "", 400},
-	{"a space in the method", []string{":method", "GET /evil"}, "", 400}, {"LF in the method", []string{":method", "GET\n"}, "", 400},
-	{"LF in the path", []string{":path", "/\nevil"}, "", 400}, {"a pseudo-field twice", []string{":path", "/a", ":path", "/evil"}, "", 0},
+	{"a space in the path", []string{":path", "/evil HTTP/1.1"}, "", 400},
+	{"a tab in the path", []string{":path", "/evil\tx"}, "", 400},
+	{"an absolute path", []string{":path", "http://evil/"}, "", 400},
+	{"a path without a slash", []string{":path", "evil"}, "", 400},
+	{"a space in the method", []string{":method", "GET /evil"}, "", 400},
+	{"LF in the method", []string{":method", "GET\n"}, "", 400},
+	{"LF in the path", []string{":path", "/\nevil"}, "", 400},
+	{"a pseudo-field twice", []string{":path", "/a", ":path", "/evil"}, "", 0},
 	{"a pseudo-field behind", []string{"x", "y", ":path", "/evil"}, "", 0},
 }
 
@@ -60,10 +75,12 @@ func (s *Server) SendDowngrade(d Downgrade) (status int) {
 	c := must.Get(net.Dial("tcp", s.Addr))(s.T)
 	defer c.Close()
 	_ = c.SetDeadline(time.Now().Add(wait.Patience))
-	usual := []string{":method", "POST", ":scheme", "http", ":path", "/x.php", ":authority", "test.example"}
+	usual := []string{":method", "POST", ":scheme", "http", ":path", "/x.php", ":authority",
+		"test.example"}
 	var block []byte
 	add := func(name, value string) {
-		block = append(append(append(append(block, 0, byte(len(name))), name...), byte(len(value))), value...)
+		block = append(append(append(append(block, 0, byte(len(name))), name...), byte(len(value))),
+			value...)
 	}
 	fields := d.Fields
 	for i := 0; i < len(usual); i += 2 {

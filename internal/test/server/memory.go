@@ -51,8 +51,8 @@ func (s *Server) IdleBytes(before, many int, later time.Duration, use func(c io.
 	return per
 }
 
-// IdleStreamBytes returns what each of many idle streams of HTTP/2 takes, a hundred on a connection.
-// They are opened as Streams does.
+// IdleStreamBytes returns what each of many idle streams of HTTP/2 takes, a hundred on a
+// connection. They are opened as Streams does.
 func (s *Server) IdleStreamBytes(fields []string, content, want string) int64 {
 	s.T.Helper()
 	const conns, each = 10, 100

@@ -78,13 +78,14 @@ const (
 	answerChunks
 )
 
-// Over2 returns a connection of HTTP/2 on c, a test's own, that takes one request of HTTP/1.1 after the
-// other, and gives what is answered in the form of HTTP/1.1.
+// Over2 returns a connection of HTTP/2 on c, a test's own, that takes one request of HTTP/1.1 after
+// the other, and gives what is answered in the form of HTTP/1.1.
 func Over2(t testing.TB, c net.Conn) net.Conn { return newOver2(t, c) }
 
 // newOver2 returns a connection of HTTP/2 on c.
 func newOver2(t testing.TB, c net.Conn) *over2 {
-	o := &over2{Conn: c, t: t, scheme: "http", id: ^uint32(0), window: http2.Window, newWindow: http2.Window}
+	o := &over2{Conn: c, t: t, scheme: "http", id: ^uint32(0), window: http2.Window,
+		newWindow: http2.Window}
 	o.changed.L = &o.mu
 	if _, ok := c.(*tls.Conn); ok {
 		o.scheme = "https"

@@ -166,7 +166,8 @@ func (o *over2) fields(mine bool) {
 	if o.last && !interim {
 		lines = append(lines, "Connection: close\r\n")
 	}
-	o.out = fmt.Appendf(o.out, "HTTP/1.1 %d %s\r\n%s\r\n", status, http.StatusText(status), strings.Join(lines, ""))
+	o.out = fmt.Appendf(o.out, "HTTP/1.1 %d %s\r\n%s\r\n", status, http.StatusText(status),
+		strings.Join(lines, ""))
 	if o.blockEnds {
 		o.answered(nil)
 	}

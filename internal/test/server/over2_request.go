@@ -22,7 +22,8 @@ func (o *over2) begin(head string) {
 	chunked, protocol := false, ""
 	for _, line := range lines[1:] {
 		name, value, ok := strings.Cut(line, ":")
-		if value = strings.Trim(value, " \t"); !ok || name == "" || strings.ContainsAny(line, "\r\n\x00") {
+		if value = strings.Trim(value, " \t"); !ok || name == "" ||
+			strings.ContainsAny(line, "\r\n\x00") {
 			o.cannot(line)
 			return
 		}
@@ -173,7 +174,8 @@ func (o *over2) sendChunks() {
 			name, value, _ := strings.Cut(l, ":")
 			block = http2.AppendField(block, name, strings.Trim(value, " \t"))
 		}
-		o.frame(append(http2.AppendHeader(nil, http2.Headers, http2.EndHeaders|http2.EndStream, o.id, len(block)), block...))
+		o.frame(append(http2.AppendHeader(nil, http2.Headers, http2.EndHeaders|http2.EndStream, o.id,
+			len(block)), block...))
 		return
 	}
 }

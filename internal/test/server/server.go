@@ -29,8 +29,8 @@ import (
 	"github.com/lwango/lwango/loop"
 )
 
-// Server is a server under test, on loops of its own. It stops with the test, which fails if a panic
-// was logged that the test does not expect (Panics.Expect).
+// Server is a server under test, on loops of its own. It stops with the test, which fails if a
+// panic was logged that the test does not expect (Panics.Expect).
 type Server struct {
 	*conn.Server
 	*loops.Loops

@@ -13,10 +13,10 @@ import (
 	"github.com/lwango/lwango/loop"
 )
 
-// StalledBytes returns what each of many streams of HTTP/2 takes, in clear text, whose client asks for
-// path and takes window bytes of the answer, no more. The caller's still is told how many requests have
-// been sent, and returns when nothing moves any more, as far as that is not for the loops to say; nil:
-// that is all. In the end the client takes the rest: each answer has size bytes.
+// StalledBytes returns what each of many streams of HTTP/2 takes, in clear text, whose client asks
+// for path and takes window bytes of the answer, no more. The caller's still is told how many
+// requests have been sent, and returns when nothing moves any more, as far as that is not for the
+// loops to say; nil: that is all. In the end the client takes the rest: each answer has size bytes.
 func (s *Server) StalledBytes(path string, window, size int, still func(requests int)) int64 {
 	s.T.Helper()
 	const before, many = 20, 100
@@ -52,14 +52,16 @@ func (s *Server) stall(path string, streams, window int) *stalled {
 	s.T.Helper()
 	st := &stalled{s: s, c: must.Get(net.Dial("tcp", s.Addr))(s.T)}
 	var block []byte
-	for _, f := range [][2]string{{":method", "GET"}, {":scheme", "http"}, {":path", path}, {":authority", "a"}} {
+	for _, f := range [][2]string{{":method", "GET"}, {":scheme", "http"}, {":path", path},
+		{":authority", "a"}} {
 		block = http2.AppendField(block, f[0], f[1])
 	}
 	out := http2.AppendHeader([]byte(http2.Preface), http2.SettingsFrame, 0, 0, 6)
 	out = http2.AppendSetting(out, http2.InitialWindowSize, uint32(window))
 	out = http2.AppendWindowUpdate(out, 0, 1<<30)
 	for i := range streams {
-		out = http2.AppendHeader(out, http2.Headers, http2.EndHeaders|http2.EndStream, uint32(2*i+1), len(block))
+		out = http2.AppendHeader(out, http2.Headers, http2.EndHeaders|http2.EndStream, uint32(2*i+1),
+			len(block))
 		out = append(out, block...)
 	}
 	must.Get(st.c.Write(out))(s.T)
@@ -93,7 +95,8 @@ func (st *stalled) read() {
 func (st *stalled) take(streams, window, size int) {
 	st.s.T.Helper()
 	out := http2.AppendHeader(nil, http2.SettingsFrame, 0, 0, 6)
-	must.Get(st.c.Write(http2.AppendSetting(out, http2.InitialWindowSize, uint32(window+size))))(st.s.T)
+	must.Get(st.c.Write(http2.AppendSetting(out, http2.InitialWindowSize, uint32(window+size))))(
+		st.s.T)
 	st.until("the rest", int64(streams*size))
 	st.c.Close()
 }

@@ -12,8 +12,8 @@ import (
 
 // Streams opens that many streams of HTTP/2 on one connection in clear text, each with those fields
 // (names and values by turns) and, unless it is empty, content behind them. It reads until each was
-// answered by content that ends with want, and returns the connection. It keeps nothing of a stream,
-// so that a test can measure the server.
+// answered by content that ends with want, and returns the connection. It keeps nothing of a
+// stream, so that a test can measure the server.
 func (s *Server) Streams(many int, fields []string, content, want string) net.Conn {
 	s.T.Helper()
 	c := must.Get(net.Dial("tcp", s.Addr))(s.T)

@@ -88,8 +88,9 @@ func TestReloadOfChosenPorts(t *testing.T) {
 	defer os.RemoveAll(dir)
 	const chosen = "127.0.0.1:0"
 	beside := lwango.Listener{Addr: "unix:" + dir + "/s"}
-	s := lwango.Server{Handler: embedded.Says("x"), Listeners: []lwango.Listener{beside, {Addr: chosen},
-		{Addr: chosen}}}
+	s := lwango.Server{Handler: embedded.Says("x"),
+		Listeners: []lwango.Listener{beside, {Addr: chosen},
+			{Addr: chosen}}}
 	r, _ := embedded.Start(t, s)
 	first, second := r.Addrs()[1], r.Addrs()[2]
 	for _, step := range []struct{ ask, want []string }{
@@ -178,9 +179,11 @@ func TestReloadRefuses(t *testing.T) {
 		Logger: slog.New(slog.NewTextHandler(log, nil))}
 	r, stop := embedded.Start(t, s)
 	for want, change := range map[string]func(s *lwango.Server){
-		"Threads: cannot change from 1 to 2 ":            func(s *lwango.Server) { s.Threads = 2 },
-		"Workers: cannot change from 8 to 9 ":            func(s *lwango.Server) { s.Workers = 9 },
-		"Handoff: cannot change from direct to channel ": func(s *lwango.Server) { s.Handoff = coro.Channel },
+		"Threads: cannot change from 1 to 2 ": func(s *lwango.Server) { s.Threads = 2 },
+		"Workers: cannot change from 8 to 9 ": func(s *lwango.Server) { s.Workers = 9 },
+		"Handoff: cannot change from direct to channel ": func(s *lwango.Server) {
+			s.Handoff = coro.Channel
+		},
 	} {
 		next := s
 		next.Handler = embedded.Says("new")
@@ -200,7 +203,8 @@ func TestReloadRefuses(t *testing.T) {
 	if got := embedded.Get(t, "http://"+r.Addrs()[0]); got != "new" {
 		t.Errorf("at last: %q", got)
 	}
-	if text := log.String(); !strings.Contains(text, "msg=reloaded by=") || strings.Contains(text, "file") {
+	if text := log.String(); !strings.Contains(text, "msg=reloaded by=") ||
+		strings.Contains(text, "file") {
 		t.Errorf("logged: %s", text)
 	}
 	stop()

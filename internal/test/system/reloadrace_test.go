@@ -17,15 +17,18 @@ import (
 	"github.com/lwango/lwango/internal/test/wait"
 )
 
-// TestReloadBesideReaders: the status page, a purge and what else looks at a server from outside may come
-// during a reload. The race detector judges.
+// TestReloadBesideReaders: the status page, a purge and what else looks at a server from outside
+// may come during a reload. The race detector judges.
 func TestReloadBesideReaders(t *testing.T) {
 	dir := t.TempDir()
 	file, debug := filepath.Join(dir, "x.conf"), filepath.Join(dir, "d")
 	text := func(i int) string {
-		return fmt.Sprintf("[debug]\naddress = \"unix:%s\"\n[[site]]\n[[site.route]]\nprefix = \"/status\"\nmodule = \"status\"\n"+
-			"[[site.route]]\nprefix = \"/kept\"\nmodule = \"response\"\nbody = \"%d\"\ncache = true\n"+
-			"[[site.route]]\nprefix = \"/up\"\nmodule = \"proxy\"\naddress = \"127.0.0.1:%d\"\n", debug, i, 1+i)
+		return fmt.Sprintf(
+			"[debug]\naddress = \"unix:%s\"\n[[site]]\n[[site.route]]\nprefix = \"/status\"\nmodule = "+
+				"\"status\"\n"+
+				"[[site.route]]\nprefix = \"/kept\"\nmodule = \"response\"\nbody = \"%d\"\ncache = true\n"+
+				"[[site.route]]\nprefix = \"/up\"\nmodule = \"proxy\"\naddress = \"127.0.0.1:%d\"\n", debug, i,
+			1+i)
 	}
 	must.Write(t, file, text(0))
 	s := lwango.Server{Addr: "127.0.0.1:0", File: file, Handler: embedded.Says("code")}
@@ -45,7 +48,8 @@ func TestReloadBesideReaders(t *testing.T) {
 		func() (*http.Response, error) { return client.Get("http://" + at + "/kept") },
 		func() (*http.Response, error) { return client.Get("http://localhost/debug/upstreams") },
 		func() (*http.Response, error) {
-			return client.Post("http://localhost/debug/cache/purge", "application/json", strings.NewReader(`{"all":true}`))
+			return client.Post("http://localhost/debug/cache/purge", "application/json",
+				strings.NewReader(`{"all":true}`))
 		},
 	} {
 		looking.Go(func() {

@@ -209,7 +209,8 @@ func TestCrowdGivesUp(t *testing.T) {
 	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &files); err != nil || files.Cur < crowd+1000 {
 		t.Skipf("descriptors: %d, %v", files.Cur, err)
 	}
-	s := startStrained(t, fmt.Sprintf("threads = 1\nmax_connections = %d\nmax_connections_per_address = -1", crowd+100))
+	s := startStrained(t,
+		fmt.Sprintf("threads = 1\nmax_connections = %d\nmax_connections_per_address = -1", crowd+100))
 	threads := func() (n int) {
 		body, err := fetch(s, "/threads")
 		if err == nil {

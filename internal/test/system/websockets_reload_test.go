@@ -14,8 +14,8 @@ import (
 	"github.com/lwango/lwango/internal/test/race"
 )
 
-// TestSocketsStay: WebSockets and event streams outlive reloads, in which no message is lost and none
-// comes twice, and an upgrade, after which they have the old process until drain is over.
+// TestSocketsStay: WebSockets and event streams outlive reloads, in which no message is lost and
+// none comes twice, and an upgrade, after which they have the old process until drain is over.
 func TestSocketsStay(t *testing.T) {
 	reloads, each, drain := 20, 10, time.Second
 	if ci.Enabled() {

@@ -18,15 +18,16 @@ import (
 	"github.com/lwango/lwango/internal/test/wait"
 )
 
-// TestSocketsStop: with thousands of idle sockets a reload leaves all alone, and a stop tells each within
-// two seconds.
+// TestSocketsStop: with thousands of idle sockets a reload leaves all alone, and a stop tells each
+// within two seconds.
 func TestSocketsStop(t *testing.T) {
 	many := 300
 	if ci.Enabled() && !race.Enabled && !invariants.Enabled {
 		many = 5000
 	}
 	var files unix.Rlimit
-	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &files); err != nil || files.Cur < uint64(2*many)+2000 {
+	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &files); err != nil ||
+		files.Cur < uint64(2*many)+2000 {
 		ci.Lacks(t, fmt.Sprintf("descriptors: %d, %v", files.Cur, err))
 	}
 	h := openHall(t, fmt.Sprintf("max_connections = %d\ngrace = \"1m\"", 2*many))
@@ -59,7 +60,8 @@ func TestSocketsStop(t *testing.T) {
 	}
 	busy := others(t) - before + cpu        // h's time before the stop is not the stop's
 	busy /= time.Duration(runtime.NumCPU()) // while they had all of them
-	t.Logf("%d sockets and streams: told within %v, while others had the machine for %v", len(h.all), took, busy)
+	t.Logf("%d sockets and streams: told within %v, while others had the machine for %v", len(h.all),
+		took, busy)
 	if took > 2*time.Second+busy && ci.Enabled() && !race.Enabled {
 		t.Errorf("the last is told after %v, while others had the machine for %v only", took, busy)
 	}

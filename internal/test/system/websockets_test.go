@@ -34,8 +34,8 @@ import (
 // seated is the variable that makes the test's binary the program seats.
 const seated = "LWANGO_SEATED"
 
-// seats is a program whose WebSockets and event streams are all in one room. Each is told at first which
-// process it has come to. What a WebSocket sends is published.
+// seats is a program whose WebSockets and event streams are all in one room. Each is told at first
+// which process it has come to. What a WebSocket sends is published.
 func seats() {
 	slog.SetDefault(slog.New(slog.NewTextHandler(os.Stderr, nil)))
 	room := lwango.Topics().Topic("room")
@@ -97,8 +97,8 @@ type hall struct {
 	all     []*guest
 }
 
-// ways are those to reach the program. The WebSockets of the last one have connections of their own;
-// its streams share them.
+// ways are those to reach the program. The WebSockets of the last one have connections of their
+// own; its streams share them.
 var ways = []string{"tcp", "tls", "HTTP/2"}
 
 // openHall starts the program with further lines of configuration.
@@ -223,7 +223,8 @@ func (h *hall) stream(g *guest) (hear func() (string, error)) {
 		scheme = "https://"
 	}
 	ctx, cancel := context.WithCancel(context.Background())
-	req := must.Get(http.NewRequestWithContext(ctx, "GET", scheme+h.addresses[g.way]+"/stream", nil))(h.t)
+	req := must.Get(http.NewRequestWithContext(ctx, "GET", scheme+h.addresses[g.way]+"/stream", nil))(
+		h.t)
 	resp := must.Get(h.asks[g.way].Do(req))(h.t)
 	if want := g.way == "HTTP/2"; (resp.ProtoMajor == 2) != want {
 		h.t.Fatal(resp.Proto)
@@ -254,8 +255,8 @@ func (g *guest) has() int {
 	return len(g.heard)
 }
 
-// hear waits until all these guests have heard what was said, which each has to have, once and in its
-// order.
+// hear waits until all these guests have heard what was said, which each has to have, once and in
+// its order.
 func (h *hall) hear(all []*guest, said []string) {
 	h.t.Helper()
 	for _, g := range all {
@@ -265,7 +266,8 @@ func (h *hall) hear(all []*guest, said []string) {
 		})
 		g.mu.Lock()
 		if g.err != nil || !slices.Equal(g.heard, said) {
-			h.t.Errorf("%s, stream %v: %d of %d messages, %v", g.way, g.stream, len(g.heard), len(said), g.err)
+			h.t.Errorf("%s, stream %v: %d of %d messages, %v", g.way, g.stream, len(g.heard), len(said),
+				g.err)
 		}
 		g.mu.Unlock()
 	}
@@ -274,8 +276,8 @@ func (h *hall) hear(all []*guest, said []string) {
 	}
 }
 
-// end waits until all these guests have been told in order that the server goes away, and returns when
-// the first and when the last one was.
+// end waits until all these guests have been told in order that the server goes away, and returns
+// when the first and when the last one was.
 func (h *hall) end(all []*guest) (first, last time.Time) {
 	h.t.Helper()
 	for _, g := range all {

@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// Stopped waits until all threads of a process stand still, to which SIGSTOP was sent. The call that
-// sends it does not wait for that, and on a busy machine a process goes on for a while.
+// Stopped waits until all threads of a process stand still, to which SIGSTOP was sent. The call
+// that sends it does not wait for that, and on a busy machine a process goes on for a while.
 func Stopped(t testing.TB, pid int) {
 	t.Helper()
 	Until(t, "a process that stands still", func() bool {

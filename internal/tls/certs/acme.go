@@ -123,8 +123,8 @@ func checkDomain(name string) error {
 }
 
 // CheckFolder returns an error if no files can be made in the folder, or it cannot be made. The
-// folder of cache may be missing, but the one around it may not. With made, a missing folder is none
-// of this process's: a start will have made it.
+// folder of cache may be missing, but the one around it may not. With made, a missing folder is
+// none of this process's: a start will have made it.
 func (a *ACME) CheckFolder(made bool) error {
 	dir := a.Folder
 	for range 2 {

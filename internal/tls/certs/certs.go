@@ -1,12 +1,12 @@
-// Package certs has the certificates of TLS listeners: reads them, renews them, obtains them from an
-// authority, and chooses one in a handshake.
+// Package certs has the certificates of TLS listeners: reads them, renews them, obtains them from
+// an authority, and chooses one in a handshake.
 //
 // A TLS is the keys of a [[listener]] about TLS. Check completes it while a configuration is read;
-// then Config is what handshakes go by. From then on it belongs to the server's goroutine, which asks
-// Renew now and then whether there is another Config. A Set is those of a whole configuration. An ACME
-// is acme of [tls], and an Obtainer the server's client of its authority: it has a goroutine, which
-// leaves files that Renew reads. Handshakes, on any loop, call the tls.Config that Obtainer.Live has
-// made.
+// then Config is what handshakes go by. From then on it belongs to the server's goroutine, which
+// asks Renew now and then whether there is another Config. A Set is those of a whole configuration.
+// An ACME is acme of [tls], and an Obtainer the server's client of its authority: it has a
+// goroutine, which leaves files that Renew reads. Handshakes, on any loop, call the tls.Config that
+// Obtainer.Live has made.
 //
 //	certs.go        TLS and Set: the keys, and what is in force
 //	pair.go         a certificate with its key: reading, and what is wrong with it
@@ -44,8 +44,8 @@ type TLS struct {
 	MinVersion string `toml:"min_version" oneof:"1.2 1.3"`
 	// CAs is a file of authorities; clients need a certificate of one of them.
 	CAs string `toml:"client_ca"`
-	// CRL is a file of revocation lists, PEM or DER: a client needs a certificate that they do not have,
-	// and so does each authority between it and that of client_ca.
+	// CRL is a file of revocation lists, PEM or DER: a client needs a certificate that they do not
+	// have, and so does each authority between it and that of client_ca.
 	CRL string `toml:"client_crl"`
 	// Strict refuses handshakes for names that no certificate has, and without a name.
 	Strict bool `toml:"strict_sni"`
@@ -73,17 +73,18 @@ type Files struct {
 	_ struct{} `gone:"ocsp" why:"responses are not stapled any more, as authorities have ended OCSP"`
 }
 
-// Check makes Config of the keys, and reports what is wrong to the file. Relative paths begin in dir.
-// a, which may be nil, is what is obtained; protocols are for ALPN; log is for what clients cause. A
-// client gets a certificate whose names fit its SNI, and the first one where none does, or the client
-// sends none.
+// Check makes Config of the keys, and reports what is wrong to the file. Relative paths begin in
+// dir. a, which may be nil, is what is obtained; protocols are for ALPN; log is for what clients
+// cause. A client gets a certificate whose names fit its SNI, and the first one where none does, or
+// the client sends none.
 func (t *TLS) Check(dir string, a *ACME, protocols []string, log *slog.Logger) {
 	if len(t.Files) == 0 {
 		if t.Table.Has("tls") {
 			t.Table.Errorf("tls", "expected at least one { cert = ..., key = ... }")
 		}
 		for key, wanted := range map[string]bool{"min_version": t.Table.Has("min_version"),
-			"client_ca": t.Table.Has("client_ca"), "client_crl": t.Table.Has("client_crl"), "strict_sni": t.Strict} {
+			"client_ca": t.Table.Has("client_ca"), "client_crl": t.Table.Has("client_crl"),
+			"strict_sni": t.Strict} {
 			if wanted {
 				t.Table.Errorf(key, "needs the key tls beside it")
 			}
@@ -163,8 +164,8 @@ func (t *TLS) certify() {
 }
 
 // Stricter reports whether t asks more of its clients than old did at the same address: TLS, a
-// later version of it, a certificate, or one of another authority, or that is not revoked. What a tls.Config of the program
-// decides in GetConfigForClient is the program's own.
+// later version of it, a certificate, or one of another authority, or that is not revoked. What a
+// tls.Config of the program decides in GetConfigForClient is the program's own.
 func (t *TLS) Stricter(old *TLS) bool {
 	if t.Config == nil || old.Config == nil {
 		return t.Config != nil
@@ -176,11 +177,11 @@ func (t *TLS) Stricter(old *TLS) bool {
 		t.CRL != "" && t.CRL != old.CRL || t.crl != nil && old.crl != nil && t.crl.Stricter(old.crl)
 }
 
-// Renew reads the certificates and lists whose files have changed, and reports whether there is a new
-// Config, and whether clients are refused, whichever they are, that were not: a certificate was revoked. A
-// pair that cannot be used leaves the old one in force until its files change again, since one of
-// them may be still to come, or until they can be read. Renew logs what it does, but nothing again of
-// files that still cannot be read.
+// Renew reads the certificates and lists whose files have changed, and reports whether there is a
+// new Config, and whether clients are refused, whichever they are, that were not: a certificate was
+// revoked. A pair that cannot be used leaves the old one in force until its files change again,
+// since one of them may be still to come, or until they can be read. Renew logs what it does, but
+// nothing again of files that still cannot be read.
 func (t *TLS) Renew(now time.Time, log *slog.Logger) (renewed, stricter bool) {
 	if t.crl != nil {
 		_, stricter = t.crl.Renew(now, log) // handshakes go by it at once
@@ -240,8 +241,8 @@ func (s Set) Paths() (paths []string) {
 	return paths
 }
 
-// Concerns returns what is wrong with the certificates, and with the authorities of clients: why one
-// side refuses them, or will soon.
+// Concerns returns what is wrong with the certificates, and with the authorities of clients: why
+// one side refuses them, or will soon.
 func (s Set) Concerns(now time.Time) (all []Concern) {
 	for _, t := range s {
 		for i := range t.pairs {

@@ -13,8 +13,8 @@ import (
 	"github.com/lwango/lwango/internal/base/ascii"
 )
 
-// Live returns the configuration of a listener that is served. Handshakes go by what current holds at
-// their time. It stays, and with it the keys of session tickets: so a reload costs no client its
+// Live returns the configuration of a listener that is served. Handshakes go by what current holds
+// at their time. It stays, and with it the keys of session tickets: so a reload costs no client its
 // session.
 func (o *Obtainer) Live(current *atomic.Pointer[tls.Config]) *tls.Config {
 	return &tls.Config{GetConfigForClient: func(hello *tls.ClientHelloInfo) (*tls.Config, error) {
@@ -51,8 +51,8 @@ func (o *Obtainer) answer(hello *tls.ClientHelloInfo) *tls.Config {
 		NextProtos: []string{acme.ALPNProto}, SessionTicketsDisabled: true}
 }
 
-// Offer returns c, or a copy of it that offers HTTP/1.1, too; and HTTP/2, if c names no protocol. What
-// else there is, such as the protocol by which a certificate is asked for, stays.
+// Offer returns c, or a copy of it that offers HTTP/1.1, too; and HTTP/2, if c names no protocol.
+// What else there is, such as the protocol by which a certificate is asked for, stays.
 func Offer(c *tls.Config) *tls.Config {
 	const h1, h2 = "http/1.1", "h2"
 	if slices.Contains(c.NextProtos, h1) {
@@ -83,8 +83,9 @@ func choose(certs []tls.Certificate) func(*tls.ClientHelloInfo) (*tls.Certificat
 }
 
 // refuse returns a GetConfigForClient that turns clients away whose SNI none of the certificates is
-// for: if strict, all of them, and those that send none, and otherwise those that ask for one of the
-// missing domains. It is asked before a session is resumed; then crypto/tls asks for no certificate.
+// for: if strict, all of them, and those that send none, and otherwise those that ask for one of
+// the missing domains. It is asked before a session is resumed; then crypto/tls asks for no
+// certificate.
 func refuse(certs []tls.Certificate, strict bool, missing []string,
 	log *slog.Logger) func(*tls.ClientHelloInfo) (*tls.Config, error) {
 	// Without a certificate crypto/tls sends the alert unrecognized_name (RFC 6066 section 3).
@@ -146,7 +147,9 @@ func Elsewhere(c *tls.Config, sni, host string) bool {
 	if c == nil {
 		return false
 	}
-	known := slices.ContainsFunc(c.Certificates, func(cert tls.Certificate) bool { return isFor(&cert, sni) })
+	known := slices.ContainsFunc(c.Certificates, func(cert tls.Certificate) bool {
+		return isFor(&cert, sni)
+	})
 	own := false
 	for i := range c.Certificates {
 		cert := &c.Certificates[i]

@@ -15,8 +15,8 @@ import (
 )
 
 // Obtainer obtains certificates, and renews them, by ACME (RFC 8555) and its challenge tls-alpn-01
-// (RFC 8737). What it has obtained it leaves as files in a folder, which are read like all others; so
-// no handshake waits for it, and another process may use the same folder.
+// (RFC 8737). What it has obtained it leaves as files in a folder, which are read like all others;
+// so no handshake waits for it, and another process may use the same folder.
 //
 // It is not autocert's Manager, which cannot be ended, keeps an authority's reasons to itself, and
 // makes a second order after each that has failed.
@@ -191,8 +191,8 @@ func (t *task) run(ctx context.Context, rest func()) {
 	}
 }
 
-// due returns when the certificate of a domain is to be renewed: a third of its time before its end,
-// or 30 days. If there is none that is of use, that is long ago.
+// due returns when the certificate of a domain is to be renewed: a third of its time before its
+// end, or 30 days. If there is none that is of use, that is long ago.
 func (t *task) due(domain string) (at time.Time) {
 	cert, err := t.config.read(domain)
 	if err != nil || cert.Leaf.VerifyHostname(domain) != nil {

@@ -108,9 +108,9 @@ func (p *pair) chainConcern() string {
 	return ""
 }
 
-// nameConcern says that p's certificate has no DNS name, which is what clients compare with the name
-// they ask for (RFC 9525 section 6.2: a common name does not count); "" if it has one, or if those
-// that ask for an address can use it.
+// nameConcern says that p's certificate has no DNS name, which is what clients compare with the
+// name they ask for (RFC 9525 section 6.2: a common name does not count); "" if it has one, or if
+// those that ask for an address can use it.
 func (p *pair) nameConcern() string {
 	switch {
 	case p.leaf == nil || len(p.leaf.DNSNames) > 0:

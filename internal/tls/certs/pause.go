@@ -9,12 +9,12 @@ import (
 )
 
 // pauseFile is where the pause of a domain is kept whose last attempt has failed. A process that is
-// started again and again, by a service manager perhaps, would else ask the authority at each start,
-// and authorities count failures too.
+// started again and again, by a service manager perhaps, would else ask the authority at each
+// start, and authorities count failures too.
 func (a *ACME) pauseFile(domain string) string { return filepath.Join(a.Folder, domain+".pause") }
 
-// keepPause writes down until when a domain is not asked for again. What cannot be written is lost at
-// a restart.
+// keepPause writes down until when a domain is not asked for again. What cannot be written is lost
+// at a restart.
 func (t *task) keepPause(domain string) {
 	a := t.tried[domain]
 	text := fmt.Sprintf("%s %s %s\n", a.next.UTC().Format(time.RFC3339), a.pause, t.config.account())

@@ -10,9 +10,9 @@ import (
 // turnEvery is how often a task looks whether another process has let go of the folder.
 const turnEvery = time.Second
 
-// turn waits until no other process orders certificates for the folder, and keeps others from it until
-// done is called. At an upgrade the old process may still finish an order when the new one begins, and
-// authorities count what they give. The lock ends with the process, however that ends.
+// turn waits until no other process orders certificates for the folder, and keeps others from it
+// until done is called. At an upgrade the old process may still finish an order when the new one
+// begins, and authorities count what they give. The lock ends with the process, however that ends.
 func (t *task) turn(ctx context.Context) (done func(), err error) {
 	f, err := os.Open(t.config.Folder)
 	if err != nil {

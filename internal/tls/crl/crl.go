@@ -1,12 +1,13 @@
-// Package crl refuses certificates that were revoked, by lists of their authorities (RFC 5280 section 5):
+// Package crl refuses certificates that were revoked, by lists of their authorities (RFC 5280
+// section 5):
 //
 //	lists, err := crl.Open("lists.pem", authorities, time.Now())
 //	config.VerifyConnection = lists.VerifyConnection
 //
 // As with ssl_crl of nginx, the whole chain is checked, but for the authority at its end, which is
-// trusted without: for each certificate there must be a list of its issuer whose time is not over. A
-// chain ends at the first authority that is trusted. Where another one that is has signed that, it needs
-// no list, but it must not be revoked.
+// trusted without: for each certificate there must be a list of its issuer whose time is not over.
+// A chain ends at the first authority that is trusted. Where another one that is has signed that,
+// it needs no list, but it must not be revoked.
 package crl
 
 import (
@@ -33,7 +34,8 @@ import (
 type File struct {
 	path  string
 	known []*x509.Certificate
-	above map[string][]*x509.Certificate // by DER: of those known that another one has signed, their issuers
+	// by DER: of those known that another one has signed, their issuers
+	above map[string][]*x509.Certificate
 	lists atomic.Pointer[[]*list]
 
 	stamp  confpath.Stamp // of what was tried last, before that; zero: it could not be read
@@ -53,7 +55,8 @@ type list struct {
 // come from: a list of one of them must be signed by it. Others are found, and their signature is
 // checked, in handshakes.
 func Open(path string, known []*x509.Certificate, now time.Time) (*File, error) {
-	f := &File{path: path, known: known, above: issuers(known), stamp: confpath.StampOf(path), looked: now}
+	f := &File{path: path, known: known, above: issuers(known), stamp: confpath.StampOf(path),
+		looked: now}
 	lists, err := read(path, known)
 	if err != nil {
 		return nil, err
@@ -91,9 +94,10 @@ func issuers(all []*x509.Certificate) map[string][]*x509.Certificate {
 func selfIssued(c *x509.Certificate) bool { return bytes.Equal(c.RawIssuer, c.RawSubject) }
 
 // Renew reads the file if it has changed, or could not be read, and reports whether there are other
-// lists, and whether these refuse what was good. If the file cannot be used, the old lists stay, and that
-// is logged. So is, once, that the time of a list is over. The lists beside that are used, as those are
-// that are beside one whose time is to come: until then the old ones of its issuer stay.
+// lists, and whether these refuse what was good. If the file cannot be used, the old lists stay,
+// and that is logged. So is, once, that the time of a list is over. The lists beside that are used,
+// as those are that are beside one whose time is to come: until then the old ones of its issuer
+// stay.
 func (f *File) Renew(now time.Time, log *slog.Logger) (renewed, stricter bool) {
 	before := *f.lists.Load()
 	if slices.ContainsFunc(before, func(l *list) bool { return l.early(f.looked) && !l.early(now) }) {
@@ -122,14 +126,15 @@ func (f *File) Renew(now time.Time, log *slog.Logger) (renewed, stricter bool) {
 	for _, l := range lists {
 		if l.over(now) && !f.late && !slices.ContainsFunc(lists, l.older) {
 			f.late = true
-			log.Error("a revocation list has expired, so no certificate of its issuer is taken", "file", f.path,
-				"issuer", l.Issuer.String(), "expired", l.NextUpdate)
+			log.Error("a revocation list has expired, so no certificate of its issuer is taken", "file",
+				f.path, "issuer", l.Issuer.String(), "expired", l.NextUpdate)
 		}
 	}
 	return renewed, stricter
 }
 
-// withEarlier returns lists, and those of before that are in force until the time of one of them comes.
+// withEarlier returns lists, and those of before that are in force until the time of one of them
+// comes.
 func withEarlier(lists, before []*list, now time.Time) []*list {
 	all := slices.Clip(lists)
 	for _, old := range before {
@@ -145,8 +150,8 @@ func (f *File) Stricter(than *File) bool {
 	return adds(*f.lists.Load(), *than.lists.Load(), time.Now())
 }
 
-// adds reports whether lists have certificates that those before have not, or lack the list of an issuer.
-// Those whose time is to come do not count.
+// adds reports whether lists have certificates that those before have not, or lack the list of an
+// issuer. Those whose time is to come do not count.
 func adds(lists, before []*list, now time.Time) bool {
 	latest := func(all []*list, like *list) (found *list) {
 		for _, l := range all {
@@ -178,8 +183,8 @@ func adds(lists, before []*list, now time.Time) bool {
 // Path returns where the file is.
 func (f *File) Path() string { return f.path }
 
-// VerifyConnection is that of a tls.Config. It looks at connections that go on with an earlier session,
-// too, whose certificate may have been revoked since.
+// VerifyConnection is that of a tls.Config. It looks at connections that go on with an earlier
+// session, too, whose certificate may have been revoked since.
 // The error is a *tls.CertificateVerificationError.
 func (f *File) VerifyConnection(s tls.ConnectionState) error {
 	if err := f.Verify(s.VerifiedChains, time.Now()); err != nil {
@@ -188,7 +193,8 @@ func (f *File) VerifyConnection(s tls.ConnectionState) error {
 	return nil
 }
 
-// Verify returns an error unless all certificates of one of the chains are good, or there is no chain.
+// Verify returns an error unless all certificates of one of the chains are good, or there is no
+// chain.
 func (f *File) Verify(chains [][]*x509.Certificate, now time.Time) (err error) {
 	lists := *f.lists.Load()
 	for _, chain := range chains {
@@ -221,8 +227,8 @@ func (f *File) verify(chain []*x509.Certificate, lists []*list, now time.Time) e
 	return f.climb(chain[len(chain)-1:], lists, now)
 }
 
-// climb returns an error if an authority at the end of a chain was revoked, or one above that, unless
-// there is another way up. path is the way from the chain.
+// climb returns an error if an authority at the end of a chain was revoked, or one above that,
+// unless there is another way up. path is the way from the chain.
 func (f *File) climb(path []*x509.Certificate, lists []*list, now time.Time) (err error) {
 	c := path[len(path)-1]
 	for _, issuer := range f.above[string(c.Raw)] {
@@ -267,7 +273,9 @@ func (l *list) alike(other *list) bool {
 }
 
 // older reports whether another list of the same authority has come after it.
-func (l *list) older(other *list) bool { return l.alike(other) && other.ThisUpdate.After(l.ThisUpdate) }
+func (l *list) older(other *list) bool {
+	return l.alike(other) && other.ThisUpdate.After(l.ThisUpdate)
+}
 
 // over reports whether the time of the list is.
 func (l *list) over(now time.Time) bool { return !l.NextUpdate.IsZero() && now.After(l.NextUpdate) }
@@ -348,13 +356,15 @@ func parse(der []byte, known []*x509.Certificate) (*list, error) {
 	// What such an extension says could be that the list is not a whole one (RFC 5280 section 5.2).
 	for _, x := range r.Extensions {
 		if x.Critical && !x.Id.Equal(keyID) && !x.Id.Equal(number) {
-			return nil, fmt.Errorf("that of %s has a critical extension %s, which is not known", r.Issuer, x.Id)
+			return nil, fmt.Errorf("that of %s has a critical extension %s, which is not known", r.Issuer,
+				x.Id)
 		}
 	}
 	for _, e := range r.RevokedCertificateEntries {
 		for _, x := range e.Extensions {
 			if x.Critical && !x.Id.Equal(reason) {
-				return nil, fmt.Errorf("that of %s has a critical extension %s, which is not known", r.Issuer, x.Id)
+				return nil, fmt.Errorf("that of %s has a critical extension %s, which is not known", r.Issuer,
+					x.Id)
 			}
 		}
 		if e.SerialNumber == nil {
@@ -365,13 +375,15 @@ func parse(der []byte, known []*x509.Certificate) (*list, error) {
 	return l, nil
 }
 
-// errVersion1 is the error of a list that has no extensions, and so neither a number nor what would say
-// that it is not a whole one (RFC 5280 section 5.1.2.1 asks for version 2).
-var errVersion1 = errors.New("it is a list of version 1, expected version 2: `openssl ca -gencrl` makes one where " +
-	"the section of the authority in openssl.cnf has crl_extensions, as the one of the examples has (crl_ext)")
+// errVersion1 is the error of a list that has no extensions, and so neither a number nor what would
+// say that it is not a whole one (RFC 5280 section 5.1.2.1 asks for version 2).
+var errVersion1 = errors.New(
+	"it is a list of version 1, expected version 2: `openssl ca -gencrl` makes one where " +
+		"the section of the authority in openssl.cnf has crl_extensions, as the one of the examples " +
+		"has (crl_ext)")
 
-// version1 reports whether a list is of version 1: it does not name its version, so it begins with the
-// algorithm of the signature.
+// version1 reports whether a list is of version 1: it does not name its version, so it begins with
+// the algorithm of the signature.
 func version1(der []byte) bool {
 	var outer, inner, first asn1.RawValue
 	for _, part := range []*asn1.RawValue{&outer, &inner, &first} {

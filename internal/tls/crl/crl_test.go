@@ -27,8 +27,8 @@ func file(t *testing.T, lists ...[]byte) string {
 	return path
 }
 
-// TestVerify: of a chain each certificate needs a list of its issuer that does not have it, and whose
-// time is not over.
+// TestVerify: of a chain each certificate needs a list of its issuer that does not have it, and
+// whose time is not over.
 func TestVerify(t *testing.T) {
 	t.Parallel()
 	now := time.Now()
@@ -42,7 +42,8 @@ func TestVerify(t *testing.T) {
 	third := below.Below("third")
 	low := certs.Leaf(third.Issue(time.Hour, "d"))
 	known := []*x509.Certificate{root.Cert(), below.Cert(), third.Cert(), bad}
-	revoked := [][]byte{root.List(until, nil, below.Cert()), below.List(until, nil, bad), third.List(until, nil)}
+	revoked := [][]byte{root.List(until, nil, below.Cert()), below.List(until, nil, bad),
+		third.List(until, nil)}
 	type chains = [][]*x509.Certificate
 	for name, tt := range map[string]struct {
 		lists  [][]byte
@@ -51,25 +52,34 @@ func TestVerify(t *testing.T) {
 		err    string
 		known  []*x509.Certificate
 	}{
-		"good":          {whole, chains{chain(good, below.Cert())}, now, "", nil},
-		"revoked":       {whole, chains{chain(bad, below.Cert())}, now, "the certificate of CN=b, number ", nil},
+		"good": {whole, chains{chain(good, below.Cert())}, now, "", nil},
+		"revoked": {whole, chains{chain(bad, below.Cert())}, now,
+			"the certificate of CN=b, number ", nil},
 		"no chain":      {whole, nil, now, "", nil},
 		"trusted alone": {whole, chains{{good}}, now, "", nil},
-		"no list":       {whole[:1], chains{chain(good, below.Cert())}, now, "no revocation list of CN=below", nil},
-		"none above":    {whole[1:], chains{chain(good, below.Cert())}, now, "no revocation list of CN=test authority", nil},
+		"no list": {whole[:1], chains{chain(good, below.Cert())}, now,
+			"no revocation list of CN=below", nil},
+		"none above": {whole[1:], chains{chain(good, below.Cert())}, now,
+			"no revocation list of CN=test authority", nil},
 		"above revoked": {[][]byte{root.List(until, nil, below.Cert()), whole[1]},
 			chains{chain(good, below.Cert())}, now, "the certificate of CN=below, number ", nil},
-		"over":          {whole, chains{chain(good, below.Cert())}, until.Add(time.Second), "the revocation list of CN=below has expired", nil},
+		"over": {whole, chains{chain(good, below.Cert())}, until.Add(time.Second),
+			"the revocation list of CN=below has expired", nil},
 		"another chain": {whole, chains{chain(bad, below.Cert()), chain(direct)}, now, "", nil},
-		"newest": {[][]byte{root.List(until, nil, direct), root.List(until, func(l *x509.RevocationList) { l.ThisUpdate = now.Add(-time.Minute) })},
+		"newest": {[][]byte{root.List(until, nil, direct), root.List(until, func(l *x509.RevocationList) {
+			l.ThisUpdate = now.Add(-time.Minute)
+		})},
 			chains{chain(direct)}, now, "", nil},
-		"another key": {[][]byte{certs.New(t).List(until, nil)}, chains{chain(direct)}, now, "no revocation list of CN=test authority", nil},
+		"another key": {[][]byte{certs.New(t).List(until, nil)}, chains{chain(direct)}, now,
+			"no revocation list of CN=test authority", nil},
 		// A chain ends at the first certificate that is trusted.
-		"trusted below":               {whole, chains{{good, below.Cert()}}, now, "", known},
-		"trusted below, no list":      {whole[1:], chains{{good, below.Cert()}}, now, "", known},
-		"trusted below, revoked":      {revoked, chains{{good, below.Cert()}}, now, "the certificate of CN=below, number ", known},
-		"trusted below a revoked one": {revoked, chains{{low, third.Cert()}}, now, "the certificate of CN=below, number ", known},
-		"trusted itself, revoked":     {whole, chains{{bad}}, now, "the certificate of CN=b, number ", known},
+		"trusted below":          {whole, chains{{good, below.Cert()}}, now, "", known},
+		"trusted below, no list": {whole[1:], chains{{good, below.Cert()}}, now, "", known},
+		"trusted below, revoked": {revoked, chains{{good, below.Cert()}}, now,
+			"the certificate of CN=below, number ", known},
+		"trusted below a revoked one": {revoked, chains{{low, third.Cert()}}, now,
+			"the certificate of CN=below, number ", known},
+		"trusted itself, revoked": {whole, chains{{bad}}, now, "the certificate of CN=b, number ", known},
 	} {
 		f := must.Get(crl.Open(file(t, tt.lists...), tt.known, now))(t)
 		have := ""
@@ -96,26 +106,37 @@ func TestOpen(t *testing.T) {
 	other := certs.New(t)
 	forged := other.List(until, func(l *x509.RevocationList) {})
 	for name, tt := range map[string]struct{ text, err string }{
-		"PEM":      {string(good), ""},
-		"DER":      {string(block.Bytes), ""},
-		"two":      {string(good) + "x\n" + string(good), ""},
-		"empty":    {"", "list 1: "},
-		"text":     {"no list", "list 1: "},
-		"others":   {string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: root.Cert().Raw})), "has no X509 CRL in PEM"},
-		"cut":      {string(good) + string(good[:len(good)/2]), "one of 2 lists is no PEM"},
-		"garbled":  {string(pem.EncodeToMemory(&pem.Block{Type: "X509 CRL", Bytes: block.Bytes[:len(block.Bytes)-1]})), "list 1: "},
-		"over":     {string(root.List(now.Add(-time.Minute), nil)), "list 1: that of CN=test authority has expired on"},
-		"too soon": {string(root.List(until, func(l *x509.RevocationList) { l.ThisUpdate = now.Add(time.Minute) })), "list 1: that of CN=test authority is not valid before"},
-		"partial":  {string(root.List(until, func(l *x509.RevocationList) { l.ExtraExtensions = []pkix.Extension{critical} })), "has a critical extension 2.5.29.28, which is not known"},
+		"PEM":   {string(good), ""},
+		"DER":   {string(block.Bytes), ""},
+		"two":   {string(good) + "x\n" + string(good), ""},
+		"empty": {"", "list 1: "},
+		"text":  {"no list", "list 1: "},
+		"others": {string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: root.Cert().Raw})),
+			"has no X509 CRL in PEM"},
+		"cut": {string(good) + string(good[:len(good)/2]), "one of 2 lists is no PEM"},
+		"garbled": {
+			string(pem.EncodeToMemory(
+				&pem.Block{Type: "X509 CRL", Bytes: block.Bytes[:len(block.Bytes)-1]})), "list 1: "},
+		"over": {string(root.List(now.Add(-time.Minute), nil)),
+			"list 1: that of CN=test authority has expired on"},
+		"too soon": {string(root.List(until, func(l *x509.RevocationList) {
+			l.ThisUpdate = now.Add(time.Minute)
+		})), "list 1: that of CN=test authority is not valid before"},
+		"partial": {string(root.List(until, func(l *x509.RevocationList) {
+			l.ExtraExtensions = []pkix.Extension{critical}
+		})), "has a critical extension 2.5.29.28, which is not known"},
 		"indirect": {string(root.List(until, func(l *x509.RevocationList) {
 			for i := range l.RevokedCertificateEntries {
-				l.RevokedCertificateEntries[i].ExtraExtensions = []pkix.Extension{{Id: []int{2, 5, 29, 29}, Critical: true, Value: []byte{0x30, 0}}}
+				l.RevokedCertificateEntries[i].ExtraExtensions = []pkix.Extension{
+					{Id: []int{2, 5, 29, 29}, Critical: true, Value: []byte{0x30, 0}}}
 			}
 		}, root.Cert())), "has a critical extension 2.5.29.29, which is not known"},
-		"version 1": {string(pem.EncodeToMemory(&pem.Block{Type: "X509 CRL", Bytes: version1(t, block.Bytes)})),
+		"version 1": {string(
+			pem.EncodeToMemory(&pem.Block{Type: "X509 CRL", Bytes: version1(t, block.Bytes)})),
 			"list 1: it is a list of version 1, expected version 2: `openssl ca -gencrl` makes one where"},
-		"unsigned": {string(tamper(block.Bytes)), "list 1: the signature is not that of CN=test authority"},
-		"unknown":  {string(forged), ""}, // of another key: it may be of an authority that clients send
+		"unsigned": {string(tamper(block.Bytes)),
+			"list 1: the signature is not that of CN=test authority"},
+		"unknown": {string(forged), ""}, // of another key: it may be of an authority that clients send
 	} {
 		_, err := crl.Open(file(t, []byte(tt.text)), known, now)
 		have := ""

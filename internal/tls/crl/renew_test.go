@@ -37,7 +37,8 @@ func replace(t *testing.T, path string, lists ...[]byte) {
 	must.Do(t, os.Rename(path+".new", path))
 }
 
-// TestRenewUnread: a file that could not be read is read at the next look, though it has not changed.
+// TestRenewUnread: a file that could not be read is read at the next look, though it has not
+// changed.
 func TestRenewUnread(t *testing.T) {
 	now := time.Now()
 	root := certs.New(t)
@@ -57,12 +58,14 @@ func TestRenewUnread(t *testing.T) {
 	if n := strings.Count(text.String(), "the old ones stay"); n != 1 || first != "" || second != "" {
 		t.Errorf("%q, %q, %d lines: %s", first, second, n, text)
 	}
-	if got := renewed(f, now, log); got != "stricter" || f.Verify([][]*x509.Certificate{{c, root.Cert()}}, now) == nil {
+	if got := renewed(f, now, log); got != "stricter" ||
+		f.Verify([][]*x509.Certificate{{c, root.Cert()}}, now) == nil {
 		t.Errorf("the file is not read again: %q", got)
 	}
 }
 
-// TestRenewTimes: a list whose time is over, or to come, keeps no other one of its file from being used.
+// TestRenewTimes: a list whose time is over, or to come, keeps no other one of its file from being
+// used.
 func TestRenewTimes(t *testing.T) {
 	t.Parallel()
 	now := time.Now()

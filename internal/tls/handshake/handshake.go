@@ -21,22 +21,22 @@ import (
 )
 
 // ChallengeProtocol is the protocol by which an authority verifies a name. It is a handshake and
-// nothing else, and no request may follow (RFC 8737 section 4): for example, the client has not shown
-// the certificate that others must show.
+// nothing else, and no request may follow (RFC 8737 section 4): for example, the client has not
+// shown the certificate that others must show.
 const ChallengeProtocol = "acme-tls/1"
 
-// Serve runs the handshake of c, a server's connection, on a goroutine of its own, and does the input
-// and output for it until it has ended. t, the calling thread, waits meanwhile, and its loop does not:
-// what a full handshake computes takes as long as 30 requests, and a callback of the configuration
-// may wait for something.
+// Serve runs the handshake of c, a server's connection, on a goroutine of its own, and does the
+// input and output for it until it has ended. t, the calling thread, waits meanwhile, and its loop
+// does not: what a full handshake computes takes as long as 30 requests, and a callback of the
+// configuration may wait for something.
 //
 // peer is who takes the turns. c lies on what below points to, which Serve sets, and the caller
-// again when the handshake has succeeded. The thread reads and writes on over, whose calls may wait,
-// and which has the limits of the caller; at the time until Serve gives up, or as much later as the
-// handshake has waited for turns: then it sets the deadline of reads anew.
+// again when the handshake has succeeded. The thread reads and writes on over, whose calls may
+// wait, and which has the limits of the caller; at the time until Serve gives up, or as much later
+// as the handshake has waited for turns: then it sets the deadline of reads anew.
 //
-// It reports whether the handshake has ended by itself; if not, the error is from input, output or a
-// wait, and c and *below must not be used any more.
+// It reports whether the handshake has ended by itself; if not, the error is from input, output or
+// a wait, and c and *below must not be used any more.
 func Serve(
 	t *loop.Thread, peer netip.Addr, c *tls.Conn, below *net.Conn, over net.Conn, until time.Time,
 ) (ended bool, err error) {
@@ -133,13 +133,13 @@ func (n *negotiation) run(c *tls.Conn) {
 	}
 }
 
-// noCertificates is the text of the error of crypto/tls for a configuration without a certificate. It
-// sends the alert unrecognized_name (RFC 6066 section 3) only with that very error, which it does not
-// export, so a function of a configuration cannot refuse a name with an error of its own.
+// noCertificates is the text of the error of crypto/tls for a configuration without a certificate.
+// It sends the alert unrecognized_name (RFC 6066 section 3) only with that very error, which it
+// does not export, so a function of a configuration cannot refuse a name with an error of its own.
 const noCertificates = "tls: no certificates configured"
 
-// noneFor says of which name, as the client has sent it, there is no certificate. A log must not get
-// bytes or lengths that the client chooses.
+// noneFor says of which name, as the client has sent it, there is no certificate. A log must not
+// get bytes or lengths that the client chooses.
 func noneFor(sni string) error {
 	if sni == "" {
 		return errors.New("tls: no certificate for a client that asks for no name (SNI)")

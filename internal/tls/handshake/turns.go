@@ -10,12 +10,13 @@ import (
 )
 
 // Slots are for handshakes that compute. A client can ask for more of them than the processors can
-// do, at no cost of its own: the same ClientHello will do again and again. With slots, the loops keep
-// their processors, and with turns other clients have their handshakes, too. A handshake has a slot
-// while it computes, and not while it waits for the client.
+// do, at no cost of its own: the same ClientHello will do again and again. With slots, the loops
+// keep their processors, and with turns other clients have their handshakes, too. A handshake has a
+// slot while it computes, and not while it waits for the client.
 var Slots = fair.NewSlots(fair.Processors)
 
-// ErrNoTurn is the error of a handshake whose time has passed while it waited for its turn, or most of it.
+// ErrNoTurn is the error of a handshake whose time has passed while it waited for its turn, or most
+// of it.
 var ErrNoTurn = fmt.Errorf("no turn for a handshake: %w", loop.ErrDeadlineExceeded)
 
 // mayCompute is for how long a handshake has its slot at most: many times what one takes to

@@ -19,7 +19,8 @@ func (s *session) room() bool {
 	return <-r
 }
 
-// TestRoomSilent: a connection whose server is silent gets no new request until it has said something.
+// TestRoomSilent: a connection whose server is silent gets no new request until it has said
+// something.
 func TestRoomSilent(t *testing.T) {
 	t.Parallel()
 	begun, goOn := make(chan bool), make(chan bool)
@@ -70,8 +71,8 @@ func TestRoomBacklog(t *testing.T) {
 	}
 }
 
-// TestBacklogReads: a server that takes no more of the heads of many requests until its answers were taken
-// does not wait for ever: they are read all the same.
+// TestBacklogReads: a server that takes no more of the heads of many requests until its answers
+// were taken does not wait for ever: they are read all the same.
 func TestBacklogReads(t *testing.T) {
 	t.Parallel()
 	asked := make(chan bool)

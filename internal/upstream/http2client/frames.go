@@ -7,7 +7,8 @@ import (
 	"github.com/lwango/lwango/loop"
 )
 
-// frames acts on the frames that have come as a whole. A code other than NoError ends the connection.
+// frames acts on the frames that have come as a whole. A code other than NoError ends the
+// connection.
 func (s *Session) frames() http2.Code {
 	now := s.thread.Loop().Time().Unix()
 	for {
@@ -91,8 +92,8 @@ func (s *Session) malformed(st *Stream, code http2.Code, err error) {
 	st.fail(fmt.Errorf("%w: %w", ErrMalformed, err))
 }
 
-// begun reports that part of an answer has come. A server that says afterwards that it has not acted on
-// the request cannot be believed.
+// begun reports that part of an answer has come. A server that says afterwards that it has not
+// acted on the request cannot be believed.
 func (st *Stream) begun() bool { return st.final || st.interim > 0 }
 
 // wasReset acts on a RST_STREAM of the server.
@@ -320,6 +321,6 @@ func (s *Session) settings(h http2.Header, payload []byte) http2.Code {
 	return code
 }
 
-// maxStreams is how many streams a connection has at most: where the server takes any number, others
-// are still worth a connection of their own.
+// maxStreams is how many streams a connection has at most: where the server takes any number,
+// others are still worth a connection of their own.
 const maxStreams = 1000

@@ -16,8 +16,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// FuzzSession: whatever a server sends behind its preface and then ends, all requests end, an upload as
-// well as the others, and no more comes of an answer than was sent.
+// FuzzSession: whatever a server sends behind its preface and then ends, all requests end, an
+// upload as well as the others, and no more comes of an answer than was sent.
 func FuzzSession(f *testing.F) {
 	all := func(frames ...[]byte) (b []byte) {
 		for _, f := range frames {
@@ -26,16 +26,22 @@ func FuzzSession(f *testing.F) {
 		return b
 	}
 	head, last := raw(http2.Headers, endHeaders, 1, ok), raw(http2.Data, end, 1, "hello")
-	f.Add(all(head, last, raw(http2.Headers, endHeaders, 3, ok+block("content-length", "5")), raw(http2.Data, end, 3, "hello")))
+	f.Add(all(head, last, raw(http2.Headers, endHeaders, 3, ok+block("content-length", "5")),
+		raw(http2.Data, end, 3, "hello")))
 	f.Add(all(raw(http2.Headers, endHeaders, 1, block(":status", "103")), raw(http2.Headers, 0, 1, ok),
-		raw(http2.Continuation, endHeaders, 1, block("a", "b")), raw(http2.Data, http2.Padded, 1, "\x02hello.."),
+		raw(http2.Continuation, endHeaders, 1, block("a", "b")),
+		raw(http2.Data, http2.Padded, 1, "\x02hello.."),
 		raw(http2.Headers, end|endHeaders, 1, block("a", "b"))))
-	f.Add(all(raw(http2.RSTStream, 0, 1, uint32s(7)), raw(http2.GoAway, 0, 0, uint32s(1, 0)), raw(http2.Data, 0, 1, "x")))
+	f.Add(all(raw(http2.RSTStream, 0, 1, uint32s(7)), raw(http2.GoAway, 0, 0, uint32s(1, 0)),
+		raw(http2.Data, 0, 1, "x")))
 	f.Add(all(raw(http2.WindowUpdate, 0, 3, uint32s(1)), raw(http2.WindowUpdate, 0, 0, uint32s(1<<20)),
-		raw(http2.SettingsFrame, 0, 0, setting(http2.InitialWindowSize, 1<<20)+setting(http2.MaxConcurrentStreams, 1)),
-		raw(http2.Ping, 0, 0, "12345678"), raw(http2.Priority, 0, 1, "12345"), raw(http2.PushPromise, 0, 1, "1234")))
+		raw(http2.SettingsFrame, 0, 0,
+			setting(http2.InitialWindowSize, 1<<20)+setting(http2.MaxConcurrentStreams, 1)),
+		raw(http2.Ping, 0, 0, "12345678"), raw(http2.Priority, 0, 1, "12345"),
+		raw(http2.PushPromise, 0, 1, "1234")))
 	f.Fuzz(func(t *testing.T, frames []byte) {
-		fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC, 0)
+		fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC,
+			0)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -92,8 +92,8 @@ const (
 	endHeaders = http2.EndHeaders
 )
 
-// dial begins a session with a server that follows script, after the prefaces. Its settings are those
-// given.
+// dial begins a session with a server that follows script, after the prefaces. Its settings are
+// those given.
 func dial(t *testing.T, ls *loops.Loops, settings string, script func(*fakeServer)) *session {
 	t.Helper()
 	ready := make(chan bool)
@@ -101,7 +101,8 @@ func dial(t *testing.T, ls *loops.Loops, settings string, script func(*fakeServe
 		preface := make([]byte, len(http2.Preface))
 		_, _ = io.ReadFull(p, preface)
 		p.send(http2.SettingsFrame, 0, 0, settings)
-		for f, _ := p.await(http2.SettingsFrame); f.Flags&http2.Ack == 0; f, _ = p.await(http2.SettingsFrame) {
+		for f, _ := p.await(http2.SettingsFrame); f.Flags&http2.Ack == 0; f, _ = p.await(
+			http2.SettingsFrame) {
 		}
 		close(ready)
 		script(p)
@@ -195,7 +196,8 @@ func (s *session) start(method, body string) <-chan got {
 
 // ask sends a request on a stream.
 func ask(st *http2client.Stream, method, body string) (g got) {
-	st.Open([]byte(method+" /a HTTP/1.1\r\nHost: b\r\nX-A: c\r\nConnection: close\r\n\r\n"), body == "", 1<<10, method == "HEAD")
+	st.Open([]byte(method+" /a HTTP/1.1\r\nHost: b\r\nX-A: c\r\nConnection: close\r\n\r\n"),
+		body == "", 1<<10, method == "HEAD")
 	buf := make([]byte, 4<<10)
 	for {
 		if len(body) > 0 && st.Held() == 0 {
@@ -255,7 +257,9 @@ func answers(p *fakeServer) {
 func (p *fakeServer) drain() { _, _ = io.Copy(io.Discard, p) }
 
 // setting is an entry of a SETTINGS frame.
-func setting(s http2.Setting, value uint32) string { return string(http2.AppendSetting(nil, s, value)) }
+func setting(s http2.Setting, value uint32) string {
+	return string(http2.AppendSetting(nil, s, value))
+}
 
 // uint32s are the octets of numbers.
 func uint32s(all ...uint32) string {

@@ -39,8 +39,8 @@ func TestIdlePinged(t *testing.T) {
 	<-s.ended
 }
 
-// TestRapidCancel: a connection on which many requests were given up takes no more of them, before the
-// server ends it; the others go on.
+// TestRapidCancel: a connection on which many requests were given up takes no more of them, before
+// the server ends it; the others go on.
 func TestRapidCancel(t *testing.T) {
 	t.Parallel()
 	ls := run(t)

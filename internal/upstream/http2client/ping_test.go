@@ -88,7 +88,8 @@ func TestLimits(t *testing.T) {
 	}
 }
 
-// TestNeverReads: a server that grants all windows and takes nothing loses the connection after a while.
+// TestNeverReads: a server that grants all windows and takes nothing loses the connection after a
+// while.
 func TestNeverReads(t *testing.T) {
 	t.Parallel()
 	ls := run(t)
@@ -116,8 +117,8 @@ func TestNeverReads(t *testing.T) {
 	}
 }
 
-// TestSlowBlock: fields that do not come to their end do not hold up the connection for long, though
-// they come.
+// TestSlowBlock: fields that do not come to their end do not hold up the connection for long,
+// though they come.
 func TestSlowBlock(t *testing.T) {
 	t.Parallel()
 	ls := run(t)

@@ -2,11 +2,11 @@ package http2client
 
 import "github.com/lwango/lwango/internal/wire/http2"
 
-// What servers send before it is read is held in memory, up to the window of each stream. That is 64 KiB
-// at first, so that ten thousand answers whose readers stand still take 640 MB. A window that a fast
-// reader has found too small doubles, as fast as a connection of TCP gets going; what all of them have
-// grown by is bounded. The window of the connection is so large that no stream, whose reader does not
-// read, stops another one.
+// What servers send before it is read is held in memory, up to the window of each stream. That is
+// 64 KiB at first, so that ten thousand answers whose readers stand still take 640 MB. A window
+// that a fast reader has found too small doubles, as fast as a connection of TCP gets going; what
+// all of them have grown by is bounded. The window of the connection is so large that no stream,
+// whose reader does not read, stops another one.
 const (
 	streamWindow = 64 << 10
 	maxWindow    = 4 << 20

@@ -8,8 +8,8 @@ import (
 	"github.com/lwango/lwango/internal/wire/http2"
 )
 
-// TestRefusedLate: behind the beginning of an answer REFUSED_STREAM and GOAWAY do not say that the request
-// can be sent again.
+// TestRefusedLate: behind the beginning of an answer REFUSED_STREAM and GOAWAY do not say that the
+// request can be sent again.
 func TestRefusedLate(t *testing.T) {
 	t.Parallel()
 	for name, refusal := range map[string][]byte{

@@ -5,9 +5,9 @@ import (
 	"github.com/lwango/lwango/loop"
 )
 
-// Open sends the head of the request, which is text of HTTP/1.1 (see http2.AppendRequest). ends: there
-// is nothing behind it. limit is how long the head of an answer may be, in bytes; head says that the
-// method is HEAD.
+// Open sends the head of the request, which is text of HTTP/1.1 (see http2.AppendRequest). ends:
+// there is nothing behind it. limit is how long the head of an answer may be, in bytes; head says
+// that the method is HEAD.
 func (st *Stream) Open(text []byte, ends bool, limit int, head bool) {
 	s := st.s
 	s.idle--
@@ -36,8 +36,8 @@ func (st *Stream) Open(text []byte, ends bool, limit int, head bool) {
 }
 
 // Write sends p, or holds the part for which the server has no room yet. To bound what is held, the
-// caller writes no more until Held returns 0. After an error the server takes no more of the request,
-// and an answer may still come.
+// caller writes no more until Held returns 0. After an error the server takes no more of the
+// request, and an answer may still come.
 func (st *Stream) Write(p []byte) error {
 	if st.err != nil {
 		return st.err
@@ -66,8 +66,8 @@ func (st *Stream) Taken(int) {
 	loop.NotifyLocal(st.user)
 }
 
-// End ends the request. fields calls its argument for each field of the trailer section; nil: there are
-// none.
+// End ends the request. fields calls its argument for each field of the trailer section; nil: there
+// are none.
 func (st *Stream) End(fields func(field func(name, value string))) {
 	if st.err != nil || st.ends {
 		return

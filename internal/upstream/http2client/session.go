@@ -16,9 +16,9 @@ import (
 	"github.com/lwango/lwango/stream"
 )
 
-// Session is a connection of HTTP/2 to a server, and the task of its thread. Only its loop's threads
-// may use it. Between two turns of the loop it holds no coroutine, unless the server does not take what
-// it is sent.
+// Session is a connection of HTTP/2 to a server, and the task of its thread. Only its loop's
+// threads may use it. Between two turns of the loop it holds no coroutine, unless the server does
+// not take what it is sent.
 type Session struct {
 	thread loop.Thread
 	stream stream.Conn
@@ -58,13 +58,14 @@ const (
 // sendFor is for how long the server may take no byte of what is sent.
 const sendFor = 30 * time.Second
 
-// Start begins a session on the connected socket fd, over which c, if it is not nil, speaks TLS: carry
-// says which connection c is over. The session owns fd from then on, and calls ended on its loop, once,
-// when it takes no more streams. keep is for how long the connection is used. With an error fd is still
-// the caller's. Start is called on l.
+// Start begins a session on the connected socket fd, over which c, if it is not nil, speaks TLS:
+// carry says which connection c is over. The session owns fd from then on, and calls ended on its
+// loop, once, when it takes no more streams. keep is for how long the connection is used. With an
+// error fd is still the caller's. Start is called on l.
 func Start(l *loop.Loop, fd int, c *tls.Conn, carry func(net.Conn), keep Life,
 	ended func(*Session)) (*Session, error) {
-	s := &Session{tls: c, carry: carry, ended: ended, next: 1, most: firstStreams, Wire: http2.NewWire()}
+	s := &Session{tls: c, carry: carry, ended: ended, next: 1, most: firstStreams,
+		Wire: http2.NewWire()}
 	remote := loop.PeerAddr(fd)
 	if err := l.Attach(&s.thread, fd, s, -1); err != nil {
 		return nil, err
@@ -161,9 +162,10 @@ func (s *Session) receive() {
 // pressed reports that the server has to take something before more of it is read.
 func (s *Session) pressed() bool { return s.Pressed(s.untaken()) }
 
-// untaken returns how much of what was sent the server has not taken, less all heads of requests. The
-// server does not make these, and Room bounds them. If they counted, this side would not read because it
-// has asked for much, and a server that does not read either until its answers are taken would wait for it.
+// untaken returns how much of what was sent the server has not taken, less all heads of requests.
+// The server does not make these, and Room bounds them. If they counted, this side would not read
+// because it has asked for much, and a server that does not read either until its answers are taken
+// would wait for it.
 func (s *Session) untaken() int {
 	held := s.held.Held()
 	s.heads = min(s.heads, held+len(s.Out))

@@ -32,7 +32,8 @@ func TestRequest(t *testing.T) {
 		p.send(http2.Data, http2.Padded, 1, "\x03hel...")
 		p.send(http2.Data, 0, 1, "lo")
 		p.send(http2.Headers, end|endHeaders, 1, block("grpc-status", "0"))
-		for _, b := range []string{block(":status", "200", "content-length", "5"), block(":status", "304", "content-length", "5"),
+		for _, b := range []string{block(":status", "200", "content-length", "5"),
+			block(":status", "304", "content-length", "5"),
 			block(":status", "200", "grpc-status", "5")} {
 			f, _ := p.await(http2.Headers)
 			p.send(http2.Headers, end|endHeaders, f.Stream, b)
@@ -45,7 +46,8 @@ func TestRequest(t *testing.T) {
 	if f := <-seen; f != ":method:GET\n:scheme:http\n:path:/a\n:authority:b\nx-a:c\n" {
 		t.Errorf("%q", f)
 	}
-	for _, tt := range [][2]string{{"HEAD", `0+200 "" "" <nil>`}, {"GET", `0+304 "" "" <nil>`}, {"GET", `0+200 "" "" <nil>`}} {
+	for _, tt := range [][2]string{{"HEAD", `0+200 "" "" <nil>`}, {"GET", `0+304 "" "" <nil>`},
+		{"GET", `0+200 "" "" <nil>`}} {
 		if g := <-s.start(tt[0], ""); g.String() != tt[1] {
 			t.Error(tt, g)
 		}
@@ -79,9 +81,10 @@ func TestMalformed(t *testing.T) {
 		"open trailers":    {headers(0, ok), headers(0, block("a", "b"))},
 		"status in those":  {headers(0, ok), headers(end, ok)},
 		"fields too large": {headers(0, ok+strings.Repeat(block("a", strings.Repeat("b", 100)), 10))},
-		"trailers, too":    {headers(0, ok), headers(end, strings.Repeat(block("a", strings.Repeat("b", 100)), 10))},
-		"update of 0":      {raw(http2.WindowUpdate, 0, 1, uint32s(0))},
-		"overflow":         {raw(http2.WindowUpdate, 0, 1, uint32s(1<<31-1))},
+		"trailers, too": {headers(0, ok),
+			headers(end, strings.Repeat(block("a", strings.Repeat("b", 100)), 10))},
+		"update of 0": {raw(http2.WindowUpdate, 0, 1, uint32s(0))},
+		"overflow":    {raw(http2.WindowUpdate, 0, 1, uint32s(1<<31-1))},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -114,26 +117,34 @@ func TestMistakes(t *testing.T) {
 		frames []byte
 		code   http2.Code
 	}{
-		"push":                 {raw(http2.PushPromise, endHeaders, 1, "\x00\x00\x00\x02"), http2.ProtocolError},
-		"push allowed":         {raw(http2.SettingsFrame, 0, 0, setting(http2.EnablePush, 1)), http2.ProtocolError},
+		"push": {raw(http2.PushPromise, endHeaders, 1, "\x00\x00\x00\x02"),
+			http2.ProtocolError},
+		"push allowed": {raw(http2.SettingsFrame, 0, 0, setting(http2.EnablePush, 1)),
+			http2.ProtocolError},
 		"even stream":          {raw(http2.Headers, end|endHeaders, 2, ok), http2.ProtocolError},
 		"idle stream":          {raw(http2.Data, 0, 3, "x"), http2.ProtocolError},
 		"reset of an idle one": {raw(http2.RSTStream, 0, 3, uint32s(0)), http2.ProtocolError},
 		"too long":             {http2.AppendHeader(nil, http2.Data, 0, 1, 1<<20), http2.FrameSizeError},
 		"odd settings":         {raw(http2.SettingsFrame, 0, 0, "x"), http2.FrameSizeError},
-		"frame size":           {raw(http2.SettingsFrame, 0, 0, setting(http2.MaxFrameSize, 1)), http2.ProtocolError},
-		"window":               {raw(http2.SettingsFrame, 0, 0, setting(http2.InitialWindowSize, 1<<31)), http2.FlowControlError},
-		"update of 0":          {raw(http2.WindowUpdate, 0, 0, uint32s(0)), http2.ProtocolError},
-		"overflow":             {raw(http2.WindowUpdate, 0, 0, uint32s(1<<31-1)), http2.FlowControlError},
-		"padding":              {raw(http2.Data, http2.Padded, 1, "\x09x"), http2.ProtocolError},
-		"table":                {raw(http2.Headers, endHeaders, 1, "\xff\xff\xff\x00"), http2.CompressionError},
-		"stray continuation":   {raw(http2.Continuation, endHeaders, 1, ok), http2.ProtocolError},
-		"block interrupted":    {append(first[:len(first):len(first)], raw(http2.Ping, 0, 0, "12345678")...), http2.ProtocolError},
+		"frame size": {raw(http2.SettingsFrame, 0, 0, setting(http2.MaxFrameSize, 1)),
+			http2.ProtocolError},
+		"window": {raw(http2.SettingsFrame, 0, 0, setting(http2.InitialWindowSize, 1<<31)),
+			http2.FlowControlError},
+		"update of 0": {raw(http2.WindowUpdate, 0, 0, uint32s(0)), http2.ProtocolError},
+		"overflow":    {raw(http2.WindowUpdate, 0, 0, uint32s(1<<31-1)), http2.FlowControlError},
+		"padding":     {raw(http2.Data, http2.Padded, 1, "\x09x"), http2.ProtocolError},
+		"table": {raw(http2.Headers, endHeaders, 1, "\xff\xff\xff\x00"),
+			http2.CompressionError},
+		"stray continuation": {raw(http2.Continuation, endHeaders, 1, ok), http2.ProtocolError},
+		"block interrupted": {append(first[:len(first):len(first)],
+			raw(http2.Ping, 0, 0, "12345678")...), http2.ProtocolError},
 		"list of 100 MB": {append(first[:len(first):len(first)],
-			many(100, raw(http2.Continuation, 0, 1, strings.Repeat("\x00\x01a\x01b", 3000)))...), http2.EnhanceYourCalm},
-		"fragments": {append(first[:len(first):len(first)], many(200, raw(http2.Continuation, 0, 1, ""))...), http2.EnhanceYourCalm},
-		"settings":  {many(2000, raw(http2.SettingsFrame, 0, 0, "")), http2.EnhanceYourCalm},
-		"pings":     {many(2000, raw(http2.Ping, 0, 0, "12345678")), http2.EnhanceYourCalm},
+			many(100, raw(http2.Continuation, 0, 1, strings.Repeat("\x00\x01a\x01b", 3000)))...),
+			http2.EnhanceYourCalm},
+		"fragments": {append(first[:len(first):len(first)],
+			many(200, raw(http2.Continuation, 0, 1, ""))...), http2.EnhanceYourCalm},
+		"settings": {many(2000, raw(http2.SettingsFrame, 0, 0, "")), http2.EnhanceYourCalm},
+		"pings":    {many(2000, raw(http2.Ping, 0, 0, "12345678")), http2.EnhanceYourCalm},
 		"empty data": {append(raw(http2.Headers, endHeaders, 1, ok),
 			many(2000, raw(http2.Data, 0, 1, ""))...), http2.EnhanceYourCalm},
 		"updates": {many(2000, raw(http2.WindowUpdate, 0, 1, uint32s(1))), http2.EnhanceYourCalm},
@@ -224,8 +235,8 @@ func TestReset(t *testing.T) {
 	}
 }
 
-// TestCancel: a request that is given up costs one RST_STREAM. What the server has sent meanwhile, as
-// much as it was allowed to, does no harm.
+// TestCancel: a request that is given up costs one RST_STREAM. What the server has sent meanwhile,
+// as much as it was allowed to, does no harm.
 func TestCancel(t *testing.T) {
 	t.Parallel()
 	ls := run(t)
@@ -255,45 +266,49 @@ func TestCancel(t *testing.T) {
 	if c := <-code; http2.Code(c) != http2.Cancel {
 		t.Error(c)
 	}
-	ls.Settled("a server that was silent so long has answered a PING", func(*loop.Loop) bool { return s.Room() })
+	ls.Settled("a server that was silent so long has answered a PING", func(*loop.Loop) bool {
+		return s.Room()
+	})
 	if g := s.get(); g.body != "hello" {
 		t.Error(g)
 	}
 }
 
-// TestSend: content goes out as the windows let it, byte by byte if need be, and beside that of others.
+// TestSend: content goes out as the windows let it, byte by byte if need be, and beside that of
+// others.
 func TestSend(t *testing.T) {
 	t.Parallel()
 	const size = 100_000
-	s := dial(t, run(t), setting(http2.InitialWindowSize, 0)+setting(http2.MaxFrameSize, 1<<20), func(p *fakeServer) {
-		p.await(http2.Headers)
-		p.await(http2.Headers)
-		p.send(http2.WindowUpdate, 0, 0, uint32s(1<<20))
-		for range 10 {
-			p.send(http2.WindowUpdate, 0, 1, uint32s(1))
-			if f, _ := p.await(http2.Data); f.Stream != 1 || f.Length != 1 {
-				t.Error(f)
-			}
-		}
-		p.send(http2.SettingsFrame, 0, 0, setting(http2.InitialWindowSize, size))
-		left := map[uint32]int{1: size - 10, 3: size}
-		for len(left) > 0 {
-			f, _ := p.await(http2.Data)
-			if f.Type == 0xff {
-				t.Error(left)
-				return
-			}
-			if left[f.Stream] -= int(f.Length); left[f.Stream] == 0 {
-				if f.Flags&end == 0 {
-					t.Error("the end comes later: ", f.Header)
+	s := dial(t, run(t), setting(http2.InitialWindowSize, 0)+setting(http2.MaxFrameSize, 1<<20),
+		func(p *fakeServer) {
+			p.await(http2.Headers)
+			p.await(http2.Headers)
+			p.send(http2.WindowUpdate, 0, 0, uint32s(1<<20))
+			for range 10 {
+				p.send(http2.WindowUpdate, 0, 1, uint32s(1))
+				if f, _ := p.await(http2.Data); f.Stream != 1 || f.Length != 1 {
+					t.Error(f)
 				}
-				delete(left, f.Stream)
-				p.send(http2.Headers, endHeaders, f.Stream, ok)
-				p.send(http2.Data, end, f.Stream, "hello")
 			}
-		}
-		p.drain()
-	})
+			p.send(http2.SettingsFrame, 0, 0, setting(http2.InitialWindowSize, size))
+			left := map[uint32]int{1: size - 10, 3: size}
+			for len(left) > 0 {
+				f, _ := p.await(http2.Data)
+				if f.Type == 0xff {
+					t.Error(left)
+					return
+				}
+				if left[f.Stream] -= int(f.Length); left[f.Stream] == 0 {
+					if f.Flags&end == 0 {
+						t.Error("the end comes later: ", f.Header)
+					}
+					delete(left, f.Stream)
+					p.send(http2.Headers, endHeaders, f.Stream, ok)
+					p.send(http2.Data, end, f.Stream, "hello")
+				}
+			}
+			p.drain()
+		})
 	body := strings.Repeat("x", size)
 	a := s.start("POST", body)
 	b := s.start("POST", body)
@@ -357,8 +372,8 @@ func TestStopped(t *testing.T) {
 	}
 }
 
-// TestOverflow: a server that sends more than it may loses the stream; on streams that are closed it
-// loses the connection.
+// TestOverflow: a server that sends more than it may loses the stream; on streams that are closed
+// it loses the connection.
 func TestOverflow(t *testing.T) {
 	t.Parallel()
 	seen := make(chan bool)

@@ -43,8 +43,8 @@ func (e resetError) ResetCode() uint32 { return uint32(e) }
 // maxInterim is how many interim responses may come for a request.
 const maxInterim = 64
 
-// Stream is one request and its answer. It belongs to the thread that asks. All calls but Await return
-// at once.
+// Stream is one request and its answer. It belongs to the thread that asks. All calls but Await
+// return at once.
 type Stream struct {
 	s    *Session
 	user *loop.Thread
@@ -84,7 +84,9 @@ type Head struct {
 
 // Has reports whether there is a field of that name, which is in lower case.
 func (h *Head) Has(name string) bool {
-	return slices.ContainsFunc(h.List, func(f http1.Field) bool { return string(f.Name.Of(h.Buf)) == name })
+	return slices.ContainsFunc(h.List, func(f http1.Field) bool {
+		return string(f.Name.Of(h.Buf)) == name
+	})
 }
 
 var streams = sync.Pool{New: func() any {
@@ -93,16 +95,16 @@ var streams = sync.Pool{New: func() any {
 	return st
 }}
 
-// Room reports whether the session takes another request. One whose server is silent, or takes nothing,
-// does not; and until the server's SETTINGS have come it takes one alone.
+// Room reports whether the session takes another request. One whose server is silent, or takes
+// nothing, does not; and until the server's SETTINGS have come it takes one alone.
 func (s *Session) Room() bool {
 	return !s.leaving && !s.pinging && len(s.Open)+s.idle < s.most &&
-		s.next <= lastStream-2*uint32(s.idle) && len(s.Out) <= maxBacklog && s.held.Held() <= http2.MaxUntaken &&
-		!s.worn()
+		s.next <= lastStream-2*uint32(s.idle) && len(s.Out) <= maxBacklog &&
+		s.held.Held() <= http2.MaxUntaken && !s.worn()
 }
 
-// Greeted waits until the server's SETTINGS have come, for d at most. t is the calling thread. The error
-// says why no request can be sent.
+// Greeted waits until the server's SETTINGS have come, for d at most. t is the calling thread. The
+// error says why no request can be sent.
 func (s *Session) Greeted(t *loop.Thread, d time.Duration) error {
 	if _, err := s.greeting.Await(t, d); err != nil {
 		return err
@@ -113,8 +115,8 @@ func (s *Session) Greeted(t *loop.Thread, d time.Duration) error {
 	return nil
 }
 
-// Stream begins a request of thread t. There must be Room. keep is for how long the connection is used
-// from now on. reused: it has served other requests.
+// Stream begins a request of thread t. There must be Room. keep is for how long the connection is
+// used from now on. reused: it has served other requests.
 func (s *Session) Stream(t *loop.Thread, keep Life) (st *Stream, reused bool) {
 	s.keep = keep
 	reused = s.served > 0
@@ -183,9 +185,9 @@ func (st *Stream) NextHead() {
 	}
 }
 
-// Read reads the content that has come. The error is io.EOF behind END_STREAM, and only there: where the
-// connection has ended before, it has io.ErrUnexpectedEOF in it. It is stream.ErrWouldBlock while nothing
-// has come.
+// Read reads the content that has come. The error is io.EOF behind END_STREAM, and only there:
+// where the connection has ended before, it has io.ErrUnexpectedEOF in it. It is
+// stream.ErrWouldBlock while nothing has come.
 func (st *Stream) Read(p []byte) (int, error) {
 	if n := st.in.Read(p); n > 0 {
 		st.widen(n)

@@ -8,8 +8,8 @@ import (
 	"github.com/lwango/lwango/internal/wire/http2"
 )
 
-// TestCut: the orderly end of the connection is not the end of an answer. END_STREAM alone is that (RFC
-// 9113 section 8.1).
+// TestCut: the orderly end of the connection is not the end of an answer. END_STREAM alone is that
+// (RFC 9113 section 8.1).
 func TestCut(t *testing.T) {
 	t.Parallel()
 	head := raw(http2.Headers, endHeaders, 1, ok)
@@ -19,15 +19,16 @@ func TestCut(t *testing.T) {
 		frames []byte
 		body   string
 	}{
-		"no head":               {nil, ""},
-		"interim head":          {raw(http2.Headers, endHeaders, 1, block(":status", "103")), ""},
-		"head":                  {head, ""},
-		"content":               {join(head, half), "hello"},
-		"half of a length":      {join(sized, half), "hello"},
-		"all of a length":       {join(sized, half, half), "hellohello"}, // and perhaps a trailer
-		"inside a frame":        {join(head, half, half)[:len(head)+len(half)+9+2], "hello"},
-		"inside a head":         {join(head, half, raw(http2.Headers, 0, 1, "")), "hello"},
-		"behind a GOAWAY":       {join(head, half, http2.AppendGoAway(nil, 1, http2.NoError, "")), "hello"},
+		"no head":          {nil, ""},
+		"interim head":     {raw(http2.Headers, endHeaders, 1, block(":status", "103")), ""},
+		"head":             {head, ""},
+		"content":          {join(head, half), "hello"},
+		"half of a length": {join(sized, half), "hello"},
+		"all of a length":  {join(sized, half, half), "hellohello"}, // and perhaps a trailer
+		"inside a frame":   {join(head, half, half)[:len(head)+len(half)+9+2], "hello"},
+		"inside a head":    {join(head, half, raw(http2.Headers, 0, 1, "")), "hello"},
+		"behind a GOAWAY": {join(head, half, http2.AppendGoAway(nil, 1, http2.NoError, "")),
+			"hello"},
 		"behind its own SHUTWR": {join(head, half), "hello"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -7,8 +7,8 @@ import (
 	"github.com/lwango/lwango/internal/wire/http2"
 )
 
-// TestFirstWindow: many answers whose readers stand still take no more memory than is allowed to each of
-// them by SETTINGS, and that is little.
+// TestFirstWindow: many answers whose readers stand still take no more memory than is allowed to
+// each of them by SETTINGS, and that is little.
 func TestFirstWindow(t *testing.T) {
 	t.Parallel()
 	const bound = 64 << 10

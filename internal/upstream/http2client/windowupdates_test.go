@@ -8,8 +8,8 @@ import (
 	"github.com/lwango/lwango/internal/wire/http2"
 )
 
-// TestUpdates: a server may take a burst of content, and announce afterwards, piece by piece, that it has
-// read it.
+// TestUpdates: a server may take a burst of content, and announce afterwards, piece by piece, that
+// it has read it.
 func TestUpdates(t *testing.T) {
 	t.Parallel()
 	const size, piece = 8 << 20, 4 << 10
@@ -22,7 +22,8 @@ func TestUpdates(t *testing.T) {
 			}
 			left -= int(f.Length)
 		}
-		updates := append(raw(http2.WindowUpdate, 0, 0, uint32s(piece)), raw(http2.WindowUpdate, 0, 1, uint32s(piece))...)
+		updates := append(raw(http2.WindowUpdate, 0, 0, uint32s(piece)),
+			raw(http2.WindowUpdate, 0, 1, uint32s(piece))...)
 		_, _ = p.Write(bytes.Repeat(updates, size/piece))
 		p.send(http2.Headers, end|endHeaders, 1, ok)
 		p.drain()

@@ -16,8 +16,8 @@ import (
 )
 
 // TestKeepsNoBuffer: an exchange that has used all that was received holds nothing of the caller's
-// buffer, which is another's by then. The collector would keep the buffer for as long as the exchange
-// waits for its client.
+// buffer, which is another's by then. The collector would keep the buffer for as long as the
+// exchange waits for its client.
 func TestKeepsNoBuffer(t *testing.T) {
 	const head = "HTTP/1.1 200 OK\r\n"
 	for name, answer := range map[string]string{
@@ -26,7 +26,8 @@ func TestKeepsNoBuffer(t *testing.T) {
 		"all":            head + "Content-Length: 5\r\n\r\nhello",
 	} {
 		loops.Run(t, func(th *loop.Thread) {
-			fds := must.Get(unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0))(t)
+			fds := must.Get(unix.Socketpair(unix.AF_UNIX,
+				unix.SOCK_STREAM|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0))(t)
 			defer unix.Close(fds[1])
 			s := must.Get(stream.New(th.Loop(), fds[0]))(t)
 			defer s.Close()

@@ -399,8 +399,8 @@ func (x *Exchange) Unparsed() []byte { return x.in }
 // answer tells. The caller must have sent all of the request, or put it off: a stream for which
 // there is no room cannot be kept.
 func (x *Exchange) Reusable() bool {
-	return x.mux == nil && x.state == ended && !x.Bound && x.Head.Status != 101 && x.Head.Persistent() && x.body.Framed() &&
-		len(x.in) == 0 && x.Held() == 0 && x.quiet()
+	return x.mux == nil && x.state == ended && !x.Bound && x.Head.Status != 101 &&
+		x.Head.Persistent() && x.body.Framed() && len(x.in) == 0 && x.Held() == 0 && x.quiet()
 }
 
 // quiet reports whether TLS has nothing more to read in its own buffer.

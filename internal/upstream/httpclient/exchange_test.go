@@ -18,10 +18,12 @@ import (
 )
 
 // fetch sends a request with a chunked body on s and reads the answer.
-func fetch(req *conn.Request, x *httpclient.Exchange, s *stream.Conn, body io.Reader) (string, error) {
+func fetch(req *conn.Request, x *httpclient.Exchange, s *stream.Conn,
+	body io.Reader) (string, error) {
 	x.Begin(s, s, "POST")
 	defer x.End()
-	if _, err := x.Write([]byte("POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n")); err != nil {
+	if _, err := x.Write(
+		[]byte("POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n")); err != nil {
 		return "", err
 	}
 	var got strings.Builder
@@ -84,24 +86,25 @@ func TestExchange(t *testing.T) {
 	}))
 	defer origin.Close()
 	text := strings.Repeat("0123456789", 400_000)
-	s := server.Start(t, modes.Direct, conn.Config{Handler: func(req *conn.Request, w *conn.Response) int {
-		st, err := stream.Dial(req.Thread, time.Minute, "tcp", origin.Listener.Addr().String())
-		if err != nil {
-			t.Error(err)
-			return 500
-		}
-		defer st.Close()
-		var x httpclient.Exchange
-		x.KeepTrailer = true
-		for _, body := range []string{text, "short", ""} {
-			got, err := fetch(req, &x, st, strings.NewReader(body))
-			if want := "200 " + body + " U:"; err != nil || !strings.HasPrefix(got, want) ||
-				strings.Contains(got, "not reusable") {
-				t.Errorf("%d bytes: %d, %v, %q", len(body), len(got), err, got[max(0, len(got)-40):])
+	s := server.Start(t, modes.Direct,
+		conn.Config{Handler: func(req *conn.Request, w *conn.Response) int {
+			st, err := stream.Dial(req.Thread, time.Minute, "tcp", origin.Listener.Addr().String())
+			if err != nil {
+				t.Error(err)
+				return 500
 			}
-		}
-		return 200
-	}})
+			defer st.Close()
+			var x httpclient.Exchange
+			x.KeepTrailer = true
+			for _, body := range []string{text, "short", ""} {
+				got, err := fetch(req, &x, st, strings.NewReader(body))
+				if want := "200 " + body + " U:"; err != nil || !strings.HasPrefix(got, want) ||
+					strings.Contains(got, "not reusable") {
+					t.Errorf("%d bytes: %d, %v, %q", len(body), len(got), err, got[max(0, len(got)-40):])
+				}
+			}
+			return 200
+		}})
 	if a := s.Request("GET /", nil, ""); a.StatusCode != 200 {
 		t.Error(a.Status)
 	}

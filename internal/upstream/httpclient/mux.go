@@ -10,9 +10,9 @@ import (
 	"github.com/lwango/lwango/stream"
 )
 
-// BeginMux begins an exchange by HTTP/2, on a stream that the caller ends after End. Open, Write and
-// Finish send the request then. All the other methods are the same, but the connection is not the
-// exchange's: it is never Reusable, and it has no Unparsed bytes.
+// BeginMux begins an exchange by HTTP/2, on a stream that the caller ends after End. Open, Write
+// and Finish send the request then. All the other methods are the same, but the connection is not
+// the exchange's: it is never Reusable, and it has no Unparsed bytes.
 func (x *Exchange) BeginMux(st *http2client.Stream, method string) {
 	if x.method != "" { // an earlier attempt
 		x.Reset()
@@ -31,8 +31,8 @@ func (x *Exchange) LastPing() time.Duration {
 	return x.mux.LastPing()
 }
 
-// Open sends the head of the request, which is that of HTTP/1.1 with Host as its first field. ends: no
-// body follows.
+// Open sends the head of the request, which is that of HTTP/1.1 with Host as its first field. ends:
+// no body follows.
 func (x *Exchange) Open(head []byte, ends bool) {
 	limit := x.HeadLimit
 	if limit == 0 {
@@ -41,8 +41,8 @@ func (x *Exchange) Open(head []byte, ends bool) {
 	x.mux.Open(head, ends, limit, x.method == "HEAD")
 }
 
-// Finish ends the body of the request. fields calls its argument for each field of the trailer section;
-// nil: there are none. The fields must be valid and must not frame a message.
+// Finish ends the body of the request. fields calls its argument for each field of the trailer
+// section; nil: there are none. The fields must be valid and must not frame a message.
 func (x *Exchange) Finish(fields func(field func(name, value string))) { x.mux.End(fields) }
 
 // receiveMux is Receive by HTTP/2.

@@ -7,9 +7,10 @@ type Tunnel struct {
 	Client, Up End
 
 	// Times of the loop's clock.
-	Began  time.Duration // what Limits.Total counts from
-	moved  time.Duration // the last byte
-	linger time.Duration // when to wait no more for what follows a failure of the upstream; 0: it has not failed
+	Began time.Duration // what Limits.Total counts from
+	moved time.Duration // the last byte
+	// when to wait no more for what follows a failure of the upstream; 0: it has not failed
+	linger time.Duration
 
 	checkAfter time.Duration // until the next check whether the client has all, once it is to be reset
 }
@@ -29,9 +30,10 @@ const (
 	Open       Reason = iota
 	Complete          // both sides have said all
 	ClientLeft        // before it had all
-	UpFailed          // the upstream has left before it had all, or failed; the client has what it has said
-	Idle              // the time of Limits.Idle or Half is over
-	TooOld            // the time of Limits.Total is over
+	// the upstream has left before it had all, or failed; the client has what it has said
+	UpFailed
+	Idle   // the time of Limits.Idle or Half is over
+	TooOld // the time of Limits.Total is over
 )
 
 const (
@@ -67,7 +69,8 @@ func (t *Tunnel) Move(now time.Duration, f Filter) (again bool, why Reason) {
 	switch {
 	case client.Failed || client.broken:
 		return false, ClientLeft
-	case client.Ended && up.Ended && client.shut && up.shut && client.Held() == 0 && up.Held() == 0 && !up.Failed:
+	case client.Ended && up.Ended && client.shut && up.shut && client.Held() == 0 && up.Held() == 0 &&
+		!up.Failed:
 		if upFailed {
 			return false, UpFailed
 		}

@@ -22,9 +22,9 @@ type piece struct {
 	offset, length int64
 }
 
-// New lays out the body. Each part has the type of the whole content, if there is one. New also returns the boundary
-// and the exact length: a client that does not know whether its parts are complete cannot join them
-// with others later.
+// New lays out the body. Each part has the type of the whole content, if there is one. New also
+// returns the boundary and the exact length: a client that does not know whether its parts are
+// complete cannot join them with others later.
 func New(content io.ReaderAt, ranges []http1.Range, contentType string,
 	size int64) (m *Body, boundary string, length int64) {
 	// The boundary has 130 random bits, so the content is not searched for it.

@@ -59,8 +59,8 @@ type place struct {
 
 // steering are the fields that do not become a parameter of their own name, or say something of
 // others, besides those that begin with P.
-var steering = http1.NamesOf("Host", "Connection", "Keep-Alive", "TE", "Trailer", "Transfer-Encoding",
-	"Upgrade", "Content-Length", "Content-Type", "X-Request-ID")
+var steering = http1.NamesOf("Host", "Connection", "Keep-Alive", "TE", "Trailer",
+	"Transfer-Encoding", "Upgrade", "Content-Length", "Content-Type", "X-Request-ID")
 
 // fields adds the header fields as HTTP_* parameters, and the type of the body.
 func (r *Request) fields(h *Vars) {
@@ -78,8 +78,8 @@ func (r *Request) fields(h *Vars) {
 }
 
 // usual adds the fields one by one, as they come. It returns false, and what it has added does not
-// count, where one of them has to do with others: it comes again, Connection names some, or the name
-// is none of a parameter.
+// count, where one of them has to do with others: it comes again, Connection names some, or the
+// name is none of a parameter.
 func (r *Request) usual(h *Vars) bool {
 	if r.Host != "" {
 		r.add(h, "HTTP_HOST", r.Host, "")
@@ -138,14 +138,15 @@ func (r *Request) tells(h *Vars, name, value string) bool {
 }
 
 // bitOf returns a bit for a name, by its length and its last two letters, in which the fields of
-// browsers and proxies differ: by the first letter, Sec-Fetch-Site would be compared with all others.
+// browsers and proxies differ: by the first letter, Sec-Fetch-Site would be compared with all
+// others.
 func bitOf(name string) uint64 {
 	n := len(name)
 	return 1 << ((15*uint(n) + 3*uint(name[max(n-2, 0)]|0x20) + 29*uint(name[n-1]|0x20)) & 63)
 }
 
-// repeated reports whether one of the first n fields becomes the same parameter as one of that name,
-// or there are too many of them to compare.
+// repeated reports whether one of the first n fields becomes the same parameter as one of that
+// name, or there are too many of them to compare.
 func (r *Request) repeated(n int, name string) bool {
 	for i := range min(n, fewFields) {
 		if other, _ := r.Fields.Strings(i); same(other, name) {
@@ -155,9 +156,9 @@ func (r *Request) repeated(n int, name string) bool {
 	return n > fewFields
 }
 
-// unusual adds any fields. Fields of the same name become one parameter, in the place of the first: of
-// several parameters of a name PHP would keep the last. Sorting brings equal names together. A client
-// may send some thousand fields, and comparing each with each would hold up the loop.
+// unusual adds any fields. Fields of the same name become one parameter, in the place of the first:
+// of several parameters of a name PHP would keep the last. Sorting brings equal names together. A
+// client may send some thousand fields, and comparing each with each would hold up the loop.
 //
 //go:noinline
 func (r *Request) unusual(h *Vars) {

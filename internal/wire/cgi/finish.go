@@ -9,18 +9,20 @@ import (
 	"github.com/lwango/lwango/internal/wire/http1"
 )
 
-// special are the names that finish treats in a way of their own, besides those that begin with X or
-// with Proxy.
+// special are the names that finish treats in a way of their own, besides those that begin with X
+// or with Proxy.
 var special = http1.Steering | http1.NamesOf("Status", "Content-Type", "Location")
 
-// finish finds out what the field lines mean. Names and values are parts of text, a copy of the header.
+// finish finds out what the field lines mean. Names and values are parts of text, a copy of the
+// header.
 func (h *Header) finish(text string) *Error {
 	h.Length = -1
 	for _, l := range h.lines {
 		name, value := text[l.name:l.colon], text[l.value:l.end]
 		switch c := ascii.Lower(name[0]); {
 		case c != 'x' && c != 'p' && !http1.MayHave(special, name):
-		case len(name) == len("Content-Type") && h.mediaType == "" && ascii.EqualFold(name, "Content-Type"):
+		case len(name) == len("Content-Type") && h.mediaType == "" &&
+			ascii.EqualFold(name, "Content-Type"):
 			// There is one of it (RFC 3875 section 6.3). Of two, one recipient takes the first and
 			// sees text, and another takes the last and sees a page with scripts. So only the first
 			// one is sent on. An empty one does not count.
@@ -114,8 +116,8 @@ func (h *Header) obey(name, value string) (on bool) {
 	return false
 }
 
-// statusLine reads a status line (RFC 9112 section 4), which is not of CGI. Its version is that of the
-// client's request where the program is uWSGI: that may be HTTP/2.0.
+// statusLine reads a status line (RFC 9112 section 4), which is not of CGI. Its version is that of
+// the client's request where the program is uWSGI: that may be HTTP/2.0.
 func (h *Header) statusLine(text string) *Error {
 	version, rest, _ := strings.Cut(text[len("HTTP/"):], " ")
 	if version == "" || strings.Trim(version, "0123456789.") != "" {
@@ -132,8 +134,8 @@ func (h *Header) statusLine(text string) *Error {
 	return nil
 }
 
-// statusCode reads three digits, and a reason behind a space. 101 is none: the program would go on in
-// another protocol.
+// statusCode reads three digits, and a reason behind a space. 101 is none: the program would go on
+// in another protocol.
 func statusCode(text string) (n int, reason string, ok bool) {
 	if len(text) < 3 || len(text) > 3 && text[3] != ' ' && text[3] != '\t' {
 		return 0, "", false
@@ -167,8 +169,8 @@ func (h *Header) status(value string) *Error {
 	return nil
 }
 
-// length returns the number that a Content-Length holds, or -1, and its digits, of which the first is
-// no zero but of 0 itself. Lists and signs are not allowed (RFC 9112 section 6.3 (5)).
+// length returns the number that a Content-Length holds, or -1, and its digits, of which the first
+// is no zero but of 0 itself. Lists and signs are not allowed (RFC 9112 section 6.3 (5)).
 func length(value string) (n int64, digits string) {
 	for len(value) > 1 && value[0] == '0' {
 		value = value[1:]

@@ -67,7 +67,8 @@ func FuzzGlobs(f *testing.F) {
 		f.Add(s[0], s[1])
 	}
 	f.Fuzz(func(t *testing.T, pattern, name string) {
-		if name == "" || name[0] != '/' || !utf8.ValidString(pattern) || strings.HasPrefix(pattern, "!") || pattern == "/**" {
+		if name == "" || name[0] != '/' || !utf8.ValidString(pattern) ||
+			strings.HasPrefix(pattern, "!") || pattern == "/**" {
 			return
 		}
 		in, err := cgi.ParseGlobs([]string{pattern})

@@ -201,8 +201,8 @@ func (h *Header) fail(e *Error, n int) (int, bool, error) {
 // comes.
 func (h *Header) Interim() bool { return h.Status < 200 }
 
-// Reset makes h ready for the next response, with the same Limit and StatusLine. It keeps memory, but
-// not its contents.
+// Reset makes h ready for the next response, with the same Limit and StatusLine. It keeps memory,
+// but not its contents.
 func (h *Header) Reset() {
 	clear(h.Fields)
 	h.said, h.Fields, h.buf, h.lines = said{}, h.Fields[:0], h.buf[:0], h.lines[:0]

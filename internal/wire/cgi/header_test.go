@@ -337,7 +337,8 @@ func FuzzHeader(f *testing.F) {
 	for _, tt := range badHeaders {
 		f.Add([]byte(tt.raw), uint(20))
 	}
-	for _, s := range []string{"Connection: close\nClose: 1\n\n", "\u212a: x\n\n", "Connection: \u212a\nK: x\n\n"} {
+	for _, s := range []string{"Connection: close\nClose: 1\n\n", "\u212a: x\n\n",
+		"Connection: \u212a\nK: x\n\n"} {
 		f.Add([]byte(s), uint(3))
 	}
 	f.Fuzz(func(t *testing.T, b []byte, cut uint) {

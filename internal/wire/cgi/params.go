@@ -76,8 +76,8 @@ func (r *Request) Reset() {
 // PATH_TRANSLATED without path info; REMOTE_USER and AUTH_TYPE without a user that this server
 // knows; and REMOTE_HOST and REMOTE_IDENT.
 //
-// A request runs once through this code, and what that costs is to fetch it. So each parameter is one
-// call, and what few requests have is in functions of its own.
+// A request runs once through this code, and what that costs is to fetch it. So each parameter is
+// one call, and what few requests have is in functions of its own.
 func (r *Request) AppendTo(h *Vars) {
 	if h.format == SCGI { // CONTENT_LENGTH is the first one
 		r.length(h)
@@ -191,8 +191,8 @@ type varying struct {
 // Varies reports whether some have placeholders.
 func (x *Fixed) Varies() bool { return len(x.varying) > 0 }
 
-// Fix makes the Fixed, for Vars of that format, of these values of a Request, and of the name of this
-// server. A value that Placeholders refuses stands for itself.
+// Fix makes the Fixed, for Vars of that format, of these values of a Request, and of the name of
+// this server. A value that Placeholders refuses stands for itself.
 func Fix(format Format, root, software string, params []Field) *Fixed {
 	all := []Field{{"GATEWAY_INTERFACE", "CGI/1.1"}, {"SERVER_SOFTWARE", software}}
 	if root != "" {
@@ -355,8 +355,9 @@ func (r *Request) appendRemote(b []byte) []byte {
 	return append(b, unixAddr...)
 }
 
-// length adds the length of the body. It is always there, and always right: with one that is too large
-// PHP-FPM waits for the rest for ever, whatever the protocol says, and without one it sees no body.
+// length adds the length of the body. It is always there, and always right: with one that is too
+// large PHP-FPM waits for the rest for ever, whatever the protocol says, and without one it sees no
+// body.
 func (r *Request) length(h *Vars) {
 	if r.Length < 0 {
 		h.Fail(ErrLength)

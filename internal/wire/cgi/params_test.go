@@ -101,7 +101,8 @@ func TestParamsComplete(t *testing.T) {
 		"REMOTE_ADDR=192.0.2.7", "REMOTE_PORT=41234", "SERVER_ADDR=192.0.2.1", "SERVER_PORT=8080",
 		"SERVER_NAME=www.example.org",
 		"CONTENT_LENGTH=12",
-		"HTTP_HOST=example.org", "CONTENT_TYPE=text/plain", "HTTP_ACCEPT=*/*", "HTTP_AUTHORIZATION=Basic eDp5",
+		"HTTP_HOST=example.org", "CONTENT_TYPE=text/plain", "HTTP_ACCEPT=*/*",
+		"HTTP_AUTHORIZATION=Basic eDp5",
 		"HTTP_X_EMPTY=",
 		"HTTP_X_RAW=\xff\xc3\xbc\t",
 	}

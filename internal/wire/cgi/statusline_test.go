@@ -10,8 +10,8 @@ import (
 
 var lineForm = regexp.MustCompile(`^HTTP/[0-9.]+ ([0-9]{3})(?:[ \t](.*))?$`)
 
-// FuzzStatusLine: with a status line in front, a header means what it means with Status in its place,
-// however it is cut; without one, StatusLine makes no difference.
+// FuzzStatusLine: with a status line in front, a header means what it means with Status in its
+// place, however it is cut; without one, StatusLine makes no difference.
 func FuzzStatusLine(f *testing.F) {
 	for _, tt := range goodHeaders {
 		if len(tt.raw) < 200 {
@@ -19,8 +19,10 @@ func FuzzStatusLine(f *testing.F) {
 			f.Add("HTTP/1.1 200 OK\r\n"+tt.raw, uint(3))
 		}
 	}
-	for _, s := range []string{"HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\n", "HTTP/2.0 404\n\n", "HTTP/1.1 101 X\n\n",
-		"HTTP/ 200\n\n", "HTTP/1.1 200 \x01\n\n", "HTTP/1.1 200 OK\r\nStatus: 404\r\n\r\n", "HTTP/1.1 2000\n\n", "HTTP/1.1\n\n",
+	for _, s := range []string{"HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\n", "HTTP/2.0 404\n\n",
+		"HTTP/1.1 101 X\n\n",
+		"HTTP/ 200\n\n", "HTTP/1.1 200 \x01\n\n", "HTTP/1.1 200 OK\r\nStatus: 404\r\n\r\n",
+		"HTTP/1.1 2000\n\n", "HTTP/1.1\n\n",
 		"HTTP/1.1 304 Not Modified\r\nContent-Length: 5\r\nContent-Length: 6\r\n\r\n"} {
 		f.Add(s, uint(5))
 	}
@@ -34,7 +36,8 @@ func FuzzStatusLine(f *testing.F) {
 		for _, cuts := range [][]int{{int(cut % uint(len(raw)+1))}, everyByte(raw)} {
 			h := cgi.Header{StatusLine: true}
 			n, ok, e := parse(&h, raw, cuts...)
-			if ok != done || e != err || err == nil && (n != used || done && describe(&h) != describe(&whole)) {
+			if ok != done || e != err ||
+				err == nil && (n != used || done && describe(&h) != describe(&whole)) {
 				t.Fatalf("%q: %d, %v, %v; cut at %v: %d, %v, %v", raw, used, done, err, cuts, n, ok, e)
 			}
 		}

@@ -14,7 +14,8 @@ var (
 	ofFront  = []string{"path", "rest"}
 )
 
-// Placeholders returns the names of those in the value of a parameter, and says what is wrong with it.
+// Placeholders returns the names of those in the value of a parameter, and says what is wrong with
+// it.
 func Placeholders(value string) (names []string, err error) {
 	pieces, err := template.Parse(value, ofParams)
 	for _, p := range pieces {

@@ -46,7 +46,8 @@ func TestFront(t *testing.T) {
 			t.Errorf("%s for %q: %q, %q, %q", tt.front, tt.path, f.Script, info, query)
 		}
 	}
-	for _, front := range []string{"", "/", "/app/", "index.php", "../x.php", "/../x.php", "/a/../x.php",
+	for _, front := range []string{"", "/", "/app/", "index.php", "../x.php", "/../x.php",
+		"/a/../x.php",
 		"/./x.php", "//x.php", "/index.php/../x", "/index.php//x", "?q={path}", "/{path}",
 		"/{path}.php", "/index.php{", "/index.php{}", "/index.php?q={", "/index.php?q=a b",
 		"/index.php?q=#x", "/index.php?q={host}", "/index.php{query}",

@@ -20,9 +20,9 @@ const (
 // MaxVars is how many bytes of variables a record of FastCGI or a packet of uwsgi may hold.
 const MaxVars = 65535
 
-// Vars writes variables to a buffer. Where FastCGI's record is full, it never splits a pair over two
-// of them: the protocol allows that, but PHP-FPM resets the connection. The zero value is ready for
-// Begin.
+// Vars writes variables to a buffer. Where FastCGI's record is full, it never splits a pair over
+// two of them: the protocol allows that, but PHP-FPM resets the connection. The zero value is ready
+// for Begin.
 type Vars struct {
 	buf    []byte
 	from   int // where they begin; with records, those of the last one
@@ -32,14 +32,15 @@ type Vars struct {
 	failed *Error
 }
 
-// Begin makes v ready for variables behind dst. next is for a protocol with records: it ends the one
-// whose variables begin at b[from:], and begins another. It is nil for others.
+// Begin makes v ready for variables behind dst. next is for a protocol with records: it ends the
+// one whose variables begin at b[from:], and begins another. It is nil for others.
 func (v *Vars) Begin(dst []byte, f Format, next func(b []byte, from int) []byte) {
 	*v = Vars{buf: dst, from: len(dst), format: f, next: next}
 }
 
 // Add adds a variable. A name or value with a NUL is refused: an application that is written in C
-// would see less of it than was checked, and with SCGI it would be the end. Finish returns the error.
+// would see less of it than was checked, and with SCGI it would be the end. Finish returns the
+// error.
 func (v *Vars) Add(name, value string) {
 	if strings.IndexByte(name, 0) >= 0 || strings.IndexByte(value, 0) >= 0 {
 		v.Fail(ErrPairNUL)
@@ -127,8 +128,8 @@ func (v *Vars) Fail(e *Error) {
 	}
 }
 
-// Finish returns the buffer, and where in it the variables begin, or those of the last record. After
-// an error the caller must not send it.
+// Finish returns the buffer, and where in it the variables begin, or those of the last record.
+// After an error the caller must not send it.
 func (v *Vars) Finish() (b []byte, from int, err error) {
 	if v.failed != nil {
 		return v.buf, v.from, v.failed
@@ -147,8 +148,8 @@ func pairLen(f Format, name, value int) int {
 	return 2 + name + value
 }
 
-// appendPair appends a variable. The caller has checked that the name is not empty, that there is no
-// NUL, and that it does not take more than MaxVars bytes.
+// appendPair appends a variable. The caller has checked that the name is not empty, that there is
+// no NUL, and that it does not take more than MaxVars bytes.
 func appendPair(dst []byte, f Format, name, value string) []byte {
 	var v Vars
 	v.Begin(dst, f, nil)

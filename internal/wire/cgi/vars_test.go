@@ -9,8 +9,8 @@ import (
 	"github.com/lwango/lwango/internal/wire/cgi"
 )
 
-// cutOther cuts a variable of uwsgi or SCGI off the front of p, by a reader that shares nothing with
-// the package.
+// cutOther cuts a variable of uwsgi or SCGI off the front of p, by a reader that shares nothing
+// with the package.
 func cutOther(t testing.TB, f cgi.Format, p []byte) (name, value string, rest []byte) {
 	text := func() (s string) {
 		if f == cgi.SCGI {
@@ -33,8 +33,8 @@ func cutOther(t testing.TB, f cgi.Format, p []byte) (name, value string, rest []
 	return name, value, p
 }
 
-// FuzzVars writes variables of arbitrary bytes, and of lengths that these alone would hardly reach, as
-// uwsgi and SCGI have them, and reads them again.
+// FuzzVars writes variables of arbitrary bytes, and of lengths that these alone would hardly reach,
+// as uwsgi and SCGI have them, and reads them again.
 func FuzzVars(f *testing.F) {
 	f.Add("REQUEST_METHOD\nGET\nQUERY_STRING\n\nHTTP_COOKIE\na", uint16(0))
 	f.Add("a\nb\nc\nd", uint16(32760))

@@ -75,8 +75,8 @@ func ServerName(b []byte) (name string, done bool, err error) {
 // parts are the records of a handshake.
 type parts struct{ b []byte }
 
-// next returns what has come of the next record, without its header. whole is false if there is more
-// of it to come.
+// next returns what has come of the next record, without its header. whole is false if there is
+// more of it to come.
 func (p *parts) next() (part []byte, whole bool, err error) {
 	b := p.b
 	if len(b) > 0 && b[0] != typeHandshake || len(b) > 1 && b[1] != 3 {

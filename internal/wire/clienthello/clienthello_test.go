@@ -47,8 +47,8 @@ func configs() map[string]*tls.Config {
 	}
 }
 
-// TestServerName: the name is found when the last byte has come, and not before, however the message
-// is spread over records.
+// TestServerName: the name is found when the last byte has come, and not before, however the
+// message is spread over records.
 func TestServerName(t *testing.T) {
 	for want, c := range configs() {
 		whole := hello(t, c)
@@ -56,7 +56,8 @@ func TestServerName(t *testing.T) {
 			b := records(whole, n)
 			for i := range b {
 				if name, done, err := clienthello.ServerName(b[:i]); name != "" || done || err != nil {
-					t.Fatalf("%q in records of %d, %d of %d bytes: %q, %v, %v", want, n, i, len(b), name, done, err)
+					t.Fatalf("%q in records of %d, %d of %d bytes: %q, %v, %v", want, n, i, len(b), name, done,
+						err)
 				}
 			}
 			b = append(b, "what follows"...)
@@ -97,7 +98,8 @@ func TestNotServerName(t *testing.T) {
 		{"a name with NUL", change(at+3, 0), clienthello.ErrMalformed},
 		{"a name with a slash", change(at+3, '/'), clienthello.ErrMalformed},
 	} {
-		if name, done, err := clienthello.ServerName([]byte(test.text)); name != "" || done || err != test.want {
+		if name, done, err := clienthello.ServerName([]byte(test.text)); name != "" || done ||
+			err != test.want {
 			t.Errorf("%s: %q, %v, %v; want %v", test.name, name, done, err, test.want)
 		}
 	}

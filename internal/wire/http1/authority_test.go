@@ -90,11 +90,13 @@ func TestIPv6(t *testing.T) {
 	build("", 5)
 	for n := range 10 {
 		groups := strings.TrimSuffix(strings.Repeat("1:", n), ":")
-		for _, s := range []string{groups, "::" + groups, groups + "::", groups + ":1.2.3.4", "1::" + groups, "::" + groups + ":1.2.3.4"} {
+		for _, s := range []string{groups, "::" + groups, groups + "::", groups + ":1.2.3.4",
+			"1::" + groups, "::" + groups + ":1.2.3.4"} {
 			check(s)
 		}
 	}
-	for _, s := range []string{"::12345", "::g", "::1.2.3", "::1.2.3.4.5", "::01.2.3.4", "::256.2.3.4", "::1.2.3.", "::.2.3.4", "::1.2.3.4:1", "1.2.3.4::"} {
+	for _, s := range []string{"::12345", "::g", "::1.2.3", "::1.2.3.4.5", "::01.2.3.4", "::256.2.3.4",
+		"::1.2.3.", "::.2.3.4", "::1.2.3.4:1", "1.2.3.4::"} {
 		check(s)
 	}
 }

@@ -11,7 +11,8 @@ import (
 // FuzzBasicCredentials: name and password are those that net/http finds, but for the spaces behind
 // the scheme, of which RFC 9110 section 11.4 allows several.
 func FuzzBasicCredentials(f *testing.F) {
-	for _, s := range []string{"Basic YTpi", "basic  YTpiOmM=", "Basic", "Basic ", "BasicYTpi", "Basic YTpi=", "Basic Og==",
+	for _, s := range []string{"Basic YTpi", "basic  YTpiOmM=", "Basic", "Basic ", "BasicYTpi",
+		"Basic YTpi=", "Basic Og==",
 		"Basic YQ==", "Basic YTpi\r\n", "Bearer YTpi", "Basic _-_-"} {
 		f.Add(s)
 	}

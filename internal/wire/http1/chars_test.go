@@ -10,7 +10,8 @@ import (
 // Every byte at every place of a word and behind it, against the sets as the RFC writes them.
 func TestCharacterSets(t *testing.T) {
 	for c := range 256 {
-		letter := strings.IndexByte("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789", byte(c)) >= 0
+		letter := strings.IndexByte("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789",
+			byte(c)) >= 0
 		token := letter || strings.IndexByte("!#$%&'*+-.^_`|~", byte(c)) >= 0
 		value := c == '\t' || c >= 0x20 && c != 0x7f
 		target := c > 0x20 && c != 0x7f && c != '#'

@@ -28,7 +28,8 @@ var goodBodies = []struct{ raw, data string }{
 	{"1;a=\"\"\r\nx\r\n0\r\n\r\n", "x"},
 	// Trailer fields, which are dropped.
 	{"0\r\nX: y\r\n\r\n", ""},
-	{"1\r\nx\r\n0\r\nX:\r\nY: a\tb \x80\r\nContent-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n", "x"},
+	{"1\r\nx\r\n0\r\nX:\r\nY: a\tb \x80\r\nContent-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n",
+		"x"},
 	{"0\r\nX: " + strings.Repeat("y", 8<<10-len("X: \r\n\r\n")) + "\r\n\r\n", ""},
 	// One extension of nearly the whole budget; and short ones in number, paid for by their data.
 	{"1;" + strings.Repeat("a", 16<<10-10) + "\r\nx\r\n0\r\n\r\n", "x"},
@@ -88,7 +89,8 @@ var badBodies = []struct {
 	{"1;a=\"b\\\r\nx\r\n", "", http1.ErrChunkExt},
 	{"1;a=\"b\"c\r\nx\r\n", "", http1.ErrChunkExt},
 	{"1;" + strings.Repeat("a", 16<<10), "", http1.ErrChunkExcess},
-	{strings.Repeat("1;"+strings.Repeat("a", 118)+"\r\nx\r\n", 200), strings.Repeat("x", 154), http1.ErrChunkExcess},
+	{strings.Repeat("1;"+strings.Repeat("a", 118)+"\r\nx\r\n", 200), strings.Repeat("x", 154),
+		http1.ErrChunkExcess},
 	// Trailer section: the rules of a head.
 	{"0\r\n X: y\r\n\r\n", "", http1.ErrFold},
 	{"0\r\nX: y\r\n z\r\n\r\n", "", http1.ErrFold},
@@ -103,7 +105,8 @@ var badBodies = []struct {
 }
 
 // decode runs raw through Decode in pieces: src cut at every multiple of in, dst of out bytes.
-func decode(c *http1.Chunked, raw []byte, in, out int) (data []byte, used int, done bool, err error) {
+func decode(c *http1.Chunked, raw []byte,
+	in, out int) (data []byte, used int, done bool, err error) {
 	dst := make([]byte, out)
 	for end := min(in, len(raw)); ; {
 		var nd, ns int
@@ -125,7 +128,8 @@ func decode(c *http1.Chunked, raw []byte, in, out int) (data []byte, used int, d
 }
 
 // decodeInPlace is the same by Next.
-func decodeInPlace(c *http1.Chunked, raw []byte, in int) (data []byte, used int, done bool, err error) {
+func decodeInPlace(c *http1.Chunked, raw []byte,
+	in int) (data []byte, used int, done bool, err error) {
 	for end := min(in, len(raw)); ; {
 		var piece []byte
 		var ns int
@@ -167,16 +171,19 @@ func TestGoodBodies(t *testing.T) {
 				var c http1.Chunked
 				data, used, done, err := decode(&c, raw, in, out)
 				if string(data) != tt.data || used != len(tt.raw) || !done || err != nil {
-					t.Fatalf("%.100q by %d into %d: %.100q, used %d, done %v, %v", tt.raw, in, out, data, used, done, err)
+					t.Fatalf("%.100q by %d into %d: %.100q, used %d, done %v, %v", tt.raw, in, out, data, used,
+						done, err)
 				}
-				if nd, ns, done, err := c.Decode(make([]byte, 9), raw[used:]); nd != 0 || ns != 0 || !done || err != nil {
+				if nd, ns, done, err := c.Decode(make([]byte, 9), raw[used:]); nd != 0 || ns != 0 || !done ||
+					err != nil {
 					t.Fatalf("%.100q: after the end: %d, %d, %v, %v", tt.raw, nd, ns, done, err)
 				}
 			}
 			var c http1.Chunked
 			data, used, done, err := decodeInPlace(&c, raw, in)
 			if string(data) != tt.data || used != len(tt.raw) || !done || err != nil {
-				t.Fatalf("%.100q in place by %d: %.100q, used %d, done %v, %v", tt.raw, in, data, used, done, err)
+				t.Fatalf("%.100q in place by %d: %.100q, used %d, done %v, %v", tt.raw, in, data, used, done,
+					err)
 			}
 		}
 	}
@@ -192,13 +199,15 @@ func TestBadBodies(t *testing.T) {
 			if string(data) != tt.data || done || err != tt.want {
 				t.Fatalf("%.100q by %d: %.100q, done %v, %v, want %v", tt.raw, in, data, done, err, tt.want)
 			}
-			if nd, ns, done, err := c.Decode(make([]byte, 9), []byte("0\r\n\r\n")); nd != 0 || ns != 0 || done || err != tt.want {
+			if nd, ns, done, err := c.Decode(make([]byte, 9), []byte("0\r\n\r\n")); nd != 0 || ns != 0 ||
+				done || err != tt.want {
 				t.Fatalf("%.100q: after the error: %d, %d, %v, %v", tt.raw, nd, ns, done, err)
 			}
 			c.Reset()
 			data, _, done, err = decodeInPlace(&c, raw, in)
 			if string(data) != tt.data || done || err != tt.want {
-				t.Fatalf("%.100q in place by %d: %.100q, done %v, %v, want %v", tt.raw, in, data, done, err, tt.want)
+				t.Fatalf("%.100q in place by %d: %.100q, done %v, %v, want %v", tt.raw, in, data, done, err,
+					tt.want)
 			}
 		}
 	}
@@ -212,7 +221,8 @@ func TestCutBodies(t *testing.T) {
 		}
 		for i := range len(tt.raw) {
 			var c http1.Chunked
-			if _, used, done, err := decode(&c, []byte(tt.raw[:i]), i+1, 100); used != i || done || err != nil {
+			if _, used, done, err := decode(&c, []byte(tt.raw[:i]), i+1, 100); used != i || done ||
+				err != nil {
 				t.Fatalf("%q: used %d, done %v, %v", tt.raw[:i], used, done, err)
 			}
 		}
@@ -347,10 +357,12 @@ func FuzzChunked(f *testing.F) {
 		data2, used2, done2, err2 := decode(&c2, raw, 1+int(in), 1+int(out))
 		data3, used3, done3, err3 := decodeInPlace(&c3, raw, 1+int(in))
 		if !bytes.Equal(data, data2) || used != used2 || done != done2 || err != err2 {
-			t.Fatalf("whole: %q, %d, %v, %v; in pieces: %q, %d, %v, %v", data, used, done, err, data2, used2, done2, err2)
+			t.Fatalf("whole: %q, %d, %v, %v; in pieces: %q, %d, %v, %v", data, used, done, err, data2, used2,
+				done2, err2)
 		}
 		if !bytes.Equal(data, data3) || used != used3 || done != done3 || err != err3 {
-			t.Fatalf("whole: %q, %d, %v, %v; in place: %q, %d, %v, %v", data, used, done, err, data3, used3, done3, err3)
+			t.Fatalf("whole: %q, %d, %v, %v; in place: %q, %d, %v, %v", data, used, done, err, data3, used3,
+				done3, err3)
 		}
 		if !done {
 			return

@@ -1,7 +1,7 @@
 package http1
 
-// A head can also come in parts: Begin, Add for each field, and End take what Parse takes from text.
-// It is that of HTTP/1.1 then: it may lack a Host field, if the authority is known.
+// A head can also come in parts: Begin, Add for each field, and End take what Parse takes from
+// text. It is that of HTTP/1.1 then: it may lack a Host field, if the authority is known.
 
 // Begin makes h, after Reset, the head of a request with that method, target and authority, which
 // are parts of buf. An empty authority is none.

@@ -117,8 +117,9 @@ func (k *kept) HeaderViewFrom(name string, from int) (value []byte, next int) {
 
 // TestPreconditionCost shows that conditions cost no allocation, whatever they are.
 func TestPreconditionCost(t *testing.T) {
-	state := http1.Validators{ETag: `"a-tag-that-is-too-long-for-a-buffer-on-the-stack"`, Modified: 784111777,
-		Dated: true}
+	state := http1.Validators{ETag: `"a-tag-that-is-too-long-for-a-buffer-on-the-stack"`,
+		Modified: 784111777,
+		Dated:    true}
 	for _, k := range []*kept{
 		{"If-None-Match", []byte(`W/"another-tag-that-is-as-long-as-the-first-one", ` + state.ETag)},
 		{"If-Modified-Since", []byte("Sun, 06 Nov 1994 08:49:37 GMT")},

@@ -18,7 +18,8 @@ func TestAppendDate(t *testing.T) {
 		want string
 	}{
 		{time.Date(1994, 11, 6, 8, 49, 37, 999999999, time.UTC), "Sun, 06 Nov 1994 08:49:37 GMT"},
-		{time.Date(2024, 2, 29, 23, 59, 59, 0, time.FixedZone("", 3600)), "Thu, 29 Feb 2024 22:59:59 GMT"},
+		{time.Date(2024, 2, 29, 23, 59, 59, 0, time.FixedZone("", 3600)),
+			"Thu, 29 Feb 2024 22:59:59 GMT"},
 		{time.Date(2026, 1, 1, 0, 0, 0, 0, time.FixedZone("", -1800)), "Thu, 01 Jan 2026 00:30:00 GMT"},
 		{time.Unix(0, 0), "Thu, 01 Jan 1970 00:00:00 GMT"},
 		{time.Time{}, "Mon, 01 Jan 0001 00:00:00 GMT"},
@@ -94,7 +95,8 @@ func TestParseDate(t *testing.T) {
 		}
 	}
 	for _, tt := range []struct{ now, yy, want int }{
-		{1999, 49, 2049}, {1999, 50, 1950}, {1999, 0, 2000}, {2050, 99, 2099}, {2050, 0, 2100}, {2050, 1, 2001}, {2001, 99, 1999},
+		{1999, 49, 2049}, {1999, 50, 1950}, {1999, 0, 2000}, {2050, 99, 2099}, {2050, 0, 2100},
+		{2050, 1, 2001}, {2001, 99, 1999},
 	} {
 		if got := century(tt.yy, tt.now); got != tt.want {
 			t.Errorf("%02d in %d: got %d, want %d", tt.yy, tt.now, got, tt.want)
@@ -133,7 +135,8 @@ func FuzzParseDate(f *testing.F) {
 		}
 		// net/http takes all we take, a leap second aside, and means the same but for its other
 		// pivot of two-digit years.
-		if want, err := http.ParseTime(s); err == nil && !want.Equal(got) && want.Year()-got.Year() != 100 && got.Year()-want.Year() != 100 {
+		if want, err := http.ParseTime(s); err == nil && !want.Equal(got) &&
+			want.Year()-got.Year() != 100 && got.Year()-want.Year() != 100 {
 			t.Fatalf("%q is %v, for net/http %v", s, got, want)
 		}
 	})

@@ -91,10 +91,12 @@ func FuzzMatchETag(f *testing.F) {
 		if strong && !weak {
 			t.Fatal("a strong match is no weak one")
 		}
-		if weak && !strings.Contains(list, strings.TrimPrefix(etag, "W/")) && strings.Trim(list, " \t") != "*" {
+		if weak && !strings.Contains(list, strings.TrimPrefix(etag, "W/")) &&
+			strings.Trim(list, " \t") != "*" {
 			t.Fatal("a match with nothing in the list")
 		}
-		if opaque := strings.TrimPrefix(etag, "W/"); opaque != `"x"` && http1.MatchETag(`"x"y ,`+etag, etag, true) {
+		if opaque := strings.TrimPrefix(etag, "W/"); opaque != `"x"` &&
+			http1.MatchETag(`"x"y ,`+etag, etag, true) {
 			t.Fatal("a fault in the list was skipped")
 		}
 		if validETag(etag) && !http1.MatchETag(", "+etag+","+list, etag, true) {

@@ -146,8 +146,8 @@ func parseDecimal(b []byte) (n int64, ok bool) {
 	return n, len(b) > 0
 }
 
-// CutField cuts the first field off a text of fields, each as "name: value\r\n". What has not the form of
-// one ends the text.
+// CutField cuts the first field off a text of fields, each as "name: value\r\n". What has not the
+// form of one ends the text.
 func CutField(text string) (name, value, rest string) {
 	n, end := strings.IndexByte(text, ':'), strings.IndexByte(text, '\r')
 	if n < 0 || end < n+2 || end+2 > len(text) {

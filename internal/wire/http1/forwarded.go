@@ -299,8 +299,8 @@ func cutLast(buf []byte, list Span, separator byte, quotes bool) (last, rest Spa
 	return last, rest
 }
 
-// AppendAddr is a.AppendTo in few lines of code for IPv4: a request on its way to an application goes
-// through them once or twice, and what that costs is to fetch them.
+// AppendAddr is a.AppendTo in few lines of code for IPv4: a request on its way to an application
+// goes through them once or twice, and what that costs is to fetch them.
 func AppendAddr(dst []byte, a netip.Addr) []byte {
 	if !a.Is4() {
 		return a.AppendTo(dst)

@@ -100,7 +100,8 @@ var forwardedHeads = []struct {
 	{true, "Forwarded: for=6.6.6.6, for=unknown", "- - -", ""},
 	{true, "Forwarded: for=6.6.6.6, proto=https", "- https -", "no address"},
 	{true, "Forwarded: for=\"192.0.2.1:_port\"", "192.0.2.1 - -", "an obfuscated port"},
-	{true, "Forwarded: \", for=192.0.2.1", "192.0.2.1 - -", "an open quote of the client hides nothing"},
+	{true, "Forwarded: \", for=192.0.2.1", "192.0.2.1 - -",
+		"an open quote of the client hides nothing"},
 	{true, "Forwarded: for=\"6.6.6.6, for=192.0.2.1", "192.0.2.1 - -", ""},
 	{true, "Forwarded: x=\"a, for=6.6.6.6\", for=192.0.2.1", "192.0.2.1 - -", ""},
 	{true, "Forwarded: for=6.6.6.6, for=10.0.0.9;x=\"a,b;c\"", "6.6.6.6 - -", "separators in quotes"},
@@ -166,7 +167,8 @@ func FuzzForwarded(f *testing.F) {
 
 // TestAppendAddr: it writes what netip does.
 func TestAppendAddr(t *testing.T) {
-	for _, text := range []string{"0.0.0.0", "1.20.255.100", "10.9.99.109", "255.255.255.255", "::1", "fe80::1%eth0",
+	for _, text := range []string{"0.0.0.0", "1.20.255.100", "10.9.99.109", "255.255.255.255", "::1",
+		"fe80::1%eth0",
 		"::ffff:1.2.3.4"} {
 		if got := string(http1.AppendAddr([]byte("a "), netip.MustParseAddr(text))); got != "a "+text {
 			t.Errorf("%q, want %q", got, text)

@@ -141,10 +141,10 @@ func (h *Head) oddLine(buf []byte) (more bool, err error) {
 	return true, err
 }
 
-// straight parses the lines from start on that are complete and about which nothing is unusual, each
-// in one pass which finds the end of the line on its way. It returns where the first other line
-// begins, of which Parse finds out what there is, or what is wrong. With an error, that is in the
-// line that begins at end.
+// straight parses the lines from start on that are complete and about which nothing is unusual,
+// each in one pass which finds the end of the line on its way. It returns where the first other
+// line begins, of which Parse finds out what there is, or what is wrong. With an error, that is in
+// the line that begins at end.
 func (h *Head) straight(buf []byte, start int) (end int, e *Error) {
 	if h.stage == inFirstLine {
 		rest := buf[start:]
@@ -185,8 +185,8 @@ func (h *Head) straight(buf []byte, start int) (end int, e *Error) {
 	}
 }
 
-// fieldLine returns where the colon and the CRLF of the field line are that rest begins with. end is
-// 0 if the line is not complete, or not valid.
+// fieldLine returns where the colon and the CRLF of the field line are that rest begins with. end
+// is 0 if the line is not complete, or not valid.
 func fieldLine(rest []byte) (colon, end int) {
 	for len(rest)-colon >= 4 { // four at a time, as there is much of this
 		b := (*[4]byte)(rest[colon:])

@@ -10,11 +10,16 @@ import (
 
 var benchmarkHeads = []struct{ name, raw string }{
 	{"wrk", "GET / HTTP/1.1\r\nHost: 127.0.0.1:8080\r\n\r\n"},
-	{"three", "GET /index.html HTTP/1.1\r\nHost: 127.0.0.1:8080\r\nUser-Agent: bench/1.0\r\nConnection: keep-alive\r\n\r\n"},
-	{"browser", "GET /static/app.css?v=12 HTTP/1.1\r\nHost: www.example.org\r\nConnection: keep-alive\r\n" +
-		"User-Agent: Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/124.0.0.0 Safari/537.36\r\n" +
-		"Accept: text/html,application/xhtml+xml,application/xml;q=0.9,image/avif,*/*;q=0.8\r\nAccept-Encoding: gzip, deflate, br\r\n" +
-		"Accept-Language: en-US,en;q=0.9\r\nReferer: https://www.example.org/\r\nCookie: session=0123456789abcdef0123456789abcdef; theme=dark\r\n\r\n"},
+	{"three",
+		"GET /index.html HTTP/1.1\r\nHost: 127.0.0.1:8080\r\nUser-Agent: bench/1.0\r\nConnection: " +
+			"keep-alive\r\n\r\n"},
+	{"browser",
+		"GET /static/app.css?v=12 HTTP/1.1\r\nHost: www.example.org\r\nConnection: keep-alive\r\n" +
+			"User-Agent: Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 (KHTML, like Gecko) " +
+			"Chrome/124.0.0.0 Safari/537.36\r\n" +
+			"Accept: text/html,application/xhtml+xml,application/xml;q=0.9,image/avif,*/*;q=0.8\r\nAccept-Encoding: gzip, deflate, br\r\n" +
+			"Accept-Language: en-US,en;q=0.9\r\nReferer: https://www.example.org/\r\nCookie: " +
+			"session=0123456789abcdef0123456789abcdef; theme=dark\r\n\r\n"},
 }
 
 func BenchmarkHead(b *testing.B) {

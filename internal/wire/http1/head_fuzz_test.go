@@ -19,11 +19,15 @@ import (
 func naive(t *testing.T, h *http1.Head, head []byte) {
 	text := strings.TrimLeft(string(head), "\r\n")
 	lines := strings.Split(text, "\r\n")
-	if strings.ContainsAny(strings.Join(lines, ""), "\r\n\x00") || !strings.HasSuffix(text, "\r\n\r\n") {
+	if strings.ContainsAny(strings.Join(lines, ""), "\r\n\x00") ||
+		!strings.HasSuffix(text, "\r\n\r\n") {
 		t.Fatal("line ends or NUL let pass")
 	}
 	parts := strings.Split(lines[0], " ")
-	if len(parts) != 3 || parts[0] != string(h.Name.Of(head)) || h.Method != http1.Other && parts[0] != h.Method.String() || parts[1] != string(h.Target.Of(head)) || parts[2][:7] != "HTTP/1." || (parts[2] == "HTTP/1.0") != (h.Minor == 0) {
+	if len(parts) != 3 || parts[0] != string(h.Name.Of(head)) ||
+		h.Method != http1.Other && parts[0] != h.Method.String() ||
+		parts[1] != string(h.Target.Of(head)) || parts[2][:7] != "HTTP/1." ||
+		(parts[2] == "HTTP/1.0") != (h.Minor == 0) {
 		t.Fatalf("request line: %q", parts)
 	}
 	var list, connection []string
@@ -55,13 +59,16 @@ func naive(t *testing.T, h *http1.Head, head []byte) {
 	if length+coding > 1 || coding == 1 && h.Minor == 0 {
 		t.Fatal("framing fields:", length, coding)
 	}
-	if h.Chunked != (coding == 1) || h.Chunked && !ascii.EqualFold(value["transfer-encoding"], "chunked") {
+	if h.Chunked != (coding == 1) ||
+		h.Chunked && !ascii.EqualFold(value["transfer-encoding"], "chunked") {
 		t.Fatal("chunked is wrong")
 	}
-	if n, err := strconv.ParseUint(value["content-length"], 10, 63); length == 1 && (err != nil || h.ContentLength != int64(n)) || length == 0 && h.ContentLength != -1 {
+	if n, err := strconv.ParseUint(value["content-length"], 10, 63); length == 1 &&
+		(err != nil || h.ContentLength != int64(n)) || length == 0 && h.ContentLength != -1 {
 		t.Fatal("length is wrong")
 	}
-	if h.Close != slices.Contains(connection, "close") || h.KeepAlive != slices.Contains(connection, "keep-alive") {
+	if h.Close != slices.Contains(connection, "close") ||
+		h.KeepAlive != slices.Contains(connection, "keep-alive") {
 		t.Fatal("connection options are wrong")
 	}
 }
@@ -69,7 +76,8 @@ func naive(t *testing.T, h *http1.Head, head []byte) {
 // peer compares with net/http: whatever both accept, they must frame alike, or one of them could be
 // smuggled past the other.
 func peer(t *testing.T, h *http1.Head, head []byte) {
-	req, err := http.ReadRequest(bufio.NewReader(strings.NewReader(strings.TrimLeft(string(head), "\r\n"))))
+	req, err := http.ReadRequest(
+		bufio.NewReader(strings.NewReader(strings.TrimLeft(string(head), "\r\n"))))
 	if err != nil {
 		return // it parses the path as a URL and refuses more there
 	}
@@ -111,7 +119,8 @@ func FuzzHead(f *testing.F) {
 		}
 		head := raw[:n]
 		want := describe(&whole, head)
-		if got := describe(&bytewise, head); got != want || !bytes.Equal(split.Path.Of(head), whole.Path.Of(head)) {
+		if got := describe(&bytewise, head); got != want ||
+			!bytes.Equal(split.Path.Of(head), whole.Path.Of(head)) {
 			t.Fatalf("whole %s\nsplit %s", want, got)
 		}
 		naive(t, &whole, head)

@@ -134,11 +134,14 @@ func TestStatus(t *testing.T) {
 		err    *http1.Error
 		status int
 	}{
-		{http1.ErrMethod, 501}, {http1.ErrVersion, 400}, {http1.ErrVersionMajor, 505}, {http1.ErrExpectation, 417},
-		{http1.ErrFieldCount, 431}, {http1.ErrTrailerSize, 431}, {http1.ErrCodingLength, 400}, {http1.ErrHostMissing, 400},
+		{http1.ErrMethod, 501}, {http1.ErrVersion, 400}, {http1.ErrVersionMajor, 505},
+		{http1.ErrExpectation, 417},
+		{http1.ErrFieldCount, 431}, {http1.ErrTrailerSize, 431}, {http1.ErrCodingLength, 400},
+		{http1.ErrHostMissing, 400},
 	} {
 		var e *http1.Error
-		if err := error(tt.err); !errors.As(err, &e) || e.Status != tt.status || !strings.HasPrefix(err.Error(), strconv.Itoa(tt.status)+": ") {
+		if err := error(tt.err); !errors.As(err, &e) || e.Status != tt.status ||
+			!strings.HasPrefix(err.Error(), strconv.Itoa(tt.status)+": ") {
 			t.Errorf("%v: want %d", tt.err, tt.status)
 		}
 	}
@@ -156,7 +159,8 @@ func TestInRequestLine(t *testing.T) {
 }
 
 func TestFieldsAndGet(t *testing.T) {
-	raw := []byte("GET / HTTP/1.1\r\nHost: a\r\nAccept: x\r\naccept: y\r\nX_y-1:\r\nAccept-Encoding: z\r\n\r\n")
+	raw := []byte(
+		"GET / HTTP/1.1\r\nHost: a\r\nAccept: x\r\naccept: y\r\nX_y-1:\r\nAccept-Encoding: z\r\n\r\n")
 	var h http1.Head
 	must.Get(h.Parse(raw))(t)
 	want := []string{"Host:a", "Accept:x", "accept:y", "X_y-1:", "Accept-Encoding:z"}
@@ -167,7 +171,8 @@ func TestFieldsAndGet(t *testing.T) {
 		name, value string
 		ok          bool
 	}{
-		{"ACCEPT", "x", true}, {"x_Y-1", "", true}, {"accept-encoding", "z", true}, {"Acceptx", "", false}, {"", "", false},
+		{"ACCEPT", "x", true}, {"x_Y-1", "", true}, {"accept-encoding", "z", true},
+		{"Acceptx", "", false}, {"", "", false},
 		{"X\x7fy-1", "", false}, // '_' and DEL differ in bit 5 as letters do
 	} {
 		if v, ok := h.Get(raw, tt.name); string(v) != tt.value || ok != tt.ok {
@@ -188,7 +193,8 @@ func TestPersistentAndBody(t *testing.T) {
 		{"GET / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n", true, true},
 	} {
 		var h http1.Head
-		if _, err := parse(&h, tt.raw); err != nil || h.Persistent() != tt.persistent || h.HasBody() != tt.body {
+		if _, err := parse(&h, tt.raw); err != nil || h.Persistent() != tt.persistent ||
+			h.HasBody() != tt.body {
 			t.Errorf("%q: %v, persistent %v, body %v", tt.raw, err, h.Persistent(), h.HasBody())
 		}
 	}
@@ -198,13 +204,16 @@ func TestMethods(t *testing.T) {
 	if s := http1.Method(0).String() + http1.Method(200).String(); s != "" {
 		t.Errorf("names of no method: %q", s)
 	}
-	for _, name := range []string{"ACL", "PROPFIND", "REPORT", "MKCOL", "MKCALENDAR", "LOCK", "VERSION-CONTROL"} {
+	for _, name := range []string{"ACL", "PROPFIND", "REPORT", "MKCOL", "MKCALENDAR", "LOCK",
+		"VERSION-CONTROL"} {
 		var h http1.Head
-		if _, err := parse(&h, name+" / HTTP/1.1\r\nHost: a\r\n\r\n"); err != nil || h.Method.String() != name || !http1.ValidMethod(name) {
+		if _, err := parse(&h, name+" / HTTP/1.1\r\nHost: a\r\n\r\n"); err != nil ||
+			h.Method.String() != name || !http1.ValidMethod(name) {
 			t.Errorf("%s: %v, %v", name, h.Method, err)
 		}
 	}
-	for _, name := range []string{"PURGE", "BAN", "NOTIFY", "M-SEARCH", "propfind", "PROPFINDS", "*", "GETT", "HEA", "!",
+	for _, name := range []string{"PURGE", "BAN", "NOTIFY", "M-SEARCH", "propfind", "PROPFINDS", "*",
+		"GETT", "HEA", "!",
 		strings.Repeat("A", 64)} {
 		for _, before := range []string{"", "\r\n"} {
 			raw := before + name + " / HTTP/1.1\r\nHost: a\r\n\r\n"

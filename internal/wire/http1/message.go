@@ -48,8 +48,8 @@ func (m *message) fail(e *Error) (int, error) {
 	return 0, e
 }
 
-// cut returns the next line, which is buf[start:end] without its CRLF. A negative end means that the
-// line is incomplete. With an error, end is the place of the mistake.
+// cut returns the next line, which is buf[start:end] without its CRLF. A negative end means that
+// the line is incomplete. With an error, end is the place of the mistake.
 func (m *message) cut(buf []byte, lenient bool) (start, end int, e *Error) {
 	start = m.line
 	i := bytes.IndexByte(buf[m.searched:], '\n')
@@ -134,8 +134,8 @@ func (m *message) SetFields(buf []byte, fields []Field) {
 	}
 }
 
-// AddFields is SetFields for a copy of the fields that there are, with others behind them, whose names are
-// in the set.
+// AddFields is SetFields for a copy of the fields that there are, with others behind them, whose
+// names are in the set.
 func (m *message) AddFields(fields []Field, names NameSet) {
 	m.Fields = fields
 	m.names |= names

@@ -30,8 +30,8 @@ func Framing(name string) bool { return MayHave(framingSet, name) && oneOf(name,
 
 // Owned reports the other fields that the server alone can set, since they speak of what it does:
 // to which host the request goes, whether the body is held back for 100 (Continue), which fields
-// follow the body, and that the request came through this server, which ends loops. The client's are
-// read, and most go on in the server's own words.
+// follow the body, and that the request came through this server, which ends loops. The client's
+// are read, and most go on in the server's own words.
 func Owned(name string) bool { return MayHave(ownedSet, name) && oneOf(name, owned[:]) }
 
 func oneOf(name string, names []string) bool {

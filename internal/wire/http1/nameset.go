@@ -1,8 +1,8 @@
 package http1
 
-// NameSet is a set of names of fields, in any case of letters, of which each has one of 64 bits. So it
-// tells quickly, and for certain, which names are not in the set. One that may be is for the caller
-// to compare.
+// NameSet is a set of names of fields, in any case of letters, of which each has one of 64 bits. So
+// it tells quickly, and for certain, which names are not in the set. One that may be is for the
+// caller to compare.
 type NameSet uint64
 
 // NamesOf returns the set of these names.
@@ -13,9 +13,9 @@ func NamesOf(names ...string) (s NameSet) {
 	return s
 }
 
-// nameBit is the set of that name alone, by its length and first letter. With this factor few of the
-// usual names share a bit with those in which a server is interested, and none of a usual GET with those
-// that say something to caches: User-Agent, above all, comes with nearly every request.
+// nameBit is the set of that name alone, by its length and first letter. With this factor few of
+// the usual names share a bit with those in which a server is interested, and none of a usual GET
+// with those that say something to caches: User-Agent, above all, comes with nearly every request.
 func nameBit[T string | []byte](name T) NameSet {
 	if len(name) == 0 {
 		return 0

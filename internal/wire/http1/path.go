@@ -104,16 +104,16 @@ func closeSegment(out []byte, n int) (_ []byte, ok bool) {
 	return out, true
 }
 
-// EncodedSlash stands for a slash within a segment, as a client has encoded it ("%2F"), in paths that
-// SplitPath returns, and in readings. No path of a request has a NUL.
+// EncodedSlash stands for a slash within a segment, as a client has encoded it ("%2F"), in paths
+// that SplitPath returns, and in readings. No path of a request has a NUL.
 const EncodedSlash = "\x00"
 
 // SplitPath returns the path in which an encoded slash is part of its segment: it has EncodedSlash
 // there, and its other slashes are those between segments. path is what CleanPath has made of raw;
 // SplitPath returns it, and allocates nothing, if there is no encoded slash.
 //
-// clean reports whether nothing but encodings was resolved between the slashes that are not encoded.
-// Otherwise SplitPath returns path, in which no dots are between encoded slashes.
+// clean reports whether nothing but encodings was resolved between the slashes that are not
+// encoded. Otherwise SplitPath returns path, in which no dots are between encoded slashes.
 func SplitPath(path, raw []byte) (split []byte, clean bool) {
 	if len(raw) == len(path) || len(raw) == 0 { // cleaning and decoding only shorten
 		return path, true

@@ -118,7 +118,8 @@ func TestCleanPathAllocations(t *testing.T) {
 // path each time.
 func BenchmarkCleanPath(b *testing.B) {
 	for name, s := range map[string]string{
-		"root": "/", "clean": "/static/css/site.css", "encoded": "/a%20b/c/../d", "up": strings.Repeat("/a", 1000) + strings.Repeat("/..", 1000),
+		"root": "/", "clean": "/static/css/site.css", "encoded": "/a%20b/c/../d",
+		"up": strings.Repeat("/a", 1000) + strings.Repeat("/..", 1000),
 	} {
 		b.Run(name, func(b *testing.B) {
 			raw, dst := []byte(s), make([]byte, 0, len(s))
@@ -138,7 +139,8 @@ func FuzzCleanPath(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, raw []byte) {
 		got, err := http1.CleanPath(nil, raw)
-		if inPlace, err2 := http1.CleanPath(append([]byte(nil), raw...)[:0], raw); err2 != err || string(inPlace) != string(got) {
+		if inPlace, err2 := http1.CleanPath(append([]byte(nil), raw...)[:0], raw); err2 != err ||
+			string(inPlace) != string(got) {
 			t.Fatalf("with room: %q, %v; without: %q, %v", inPlace, err2, got, err)
 		}
 		decoded, badEscape := url.PathUnescape(string(raw))

@@ -141,8 +141,8 @@ func Around(buf []byte, at int) []byte {
 	return buf[max(at-before, 0):min(at+behind, len(buf))]
 }
 
-// statusLine parses buf[start:end], which begins with "HTTP/1." (RFC 9112 section 4), and in which all may
-// stand in the value of a field.
+// statusLine parses buf[start:end], which begins with "HTTP/1." (RFC 9112 section 4), and in which
+// all may stand in the value of a field.
 func (h *ResponseHead) statusLine(buf []byte, start, end int) *Error {
 	line := buf[start:end]
 	const status = len("HTTP/1.1 ")

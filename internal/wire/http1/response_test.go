@@ -93,39 +93,54 @@ func understand(method string, pieces ...[]byte) (r response) {
 
 // goodResponses are responses, perhaps with something behind them, and what must be understood.
 var goodResponses = []struct{ method, raw, want string }{
-	{"GET", "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhelloHTTP", `200 "OK" length "hello" keep=true -4`},
+	{"GET", "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhelloHTTP",
+		`200 "OK" length "hello" keep=true -4`},
 	{"GET", "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n", `200 "OK" none "" keep=true -0`},
-	{"GET", "HTTP/1.1 404 Not there at all\r\nTransfer-Encoding: Chunked\r\n\r\n3;a=b\r\nabc\r\n0\r\nT: x\r\n\r\nx", `404 "Not there at all" chunks "abc +T:x" keep=true -1`},
+	{"GET",
+		"HTTP/1.1 404 Not there at all\r\nTransfer-Encoding: Chunked\r\n\r\n3;a=b\r\nabc\r\n0\r\nT: " +
+			"x\r\n\r\nx", `404 "Not there at all" chunks "abc +T:x" keep=true -1`},
 	// What servers in use send, and all proxies take.
-	{"GET", "HTTP/1.1 200 OK\r\nContent-Length: 5\r\ncontent-length: 5\r\n\r\nhelloHTTP", `200 "OK" length "hello" keep=true -4`},
-	{"GET", "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3  \r\nabc\r\n0 \r\n\r\nx", `200 "OK" chunks "abc" keep=true -1`},
+	{"GET", "HTTP/1.1 200 OK\r\nContent-Length: 5\r\ncontent-length: 5\r\n\r\nhelloHTTP",
+		`200 "OK" length "hello" keep=true -4`},
+	{"GET", "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3  \r\nabc\r\n0 \r\n\r\nx",
+		`200 "OK" chunks "abc" keep=true -1`},
 	{"GET", "HTTP/1.1 200 OK\r\n\r\nall", `200 "OK" close "all" keep=false -0`},
-	{"GET", "HTTP/1.0 200 OK\r\nConnection: keep-alive\r\nContent-Length: 1\r\n\r\nx", `200 "OK" length "x" keep=true -0`},
+	{"GET", "HTTP/1.0 200 OK\r\nConnection: keep-alive\r\nContent-Length: 1\r\n\r\nx",
+		`200 "OK" length "x" keep=true -0`},
 	{"GET", "HTTP/1.0 200 OK\r\nContent-Length: 1\r\n\r\nx", `200 "OK" length "x" keep=false -0`},
-	{"GET", "HTTP/1.1 200 OK\r\nConnection: x, Close\r\nContent-Length: 1\r\n\r\nx", `200 "OK" length "x" keep=false -0`},
+	{"GET", "HTTP/1.1 200 OK\r\nConnection: x, Close\r\nContent-Length: 1\r\n\r\nx",
+		`200 "OK" length "x" keep=false -0`},
 	// Any later 1.x is read as the highest we know (RFC 9110 section 6.2).
 	{"GET", "HTTP/1.9 200 OK\r\nContent-Length: 1\r\n\r\nx", `200 "OK" length "x" keep=true -0`},
 	// Without the space that RFC 9112 section 4 demands, and without a reason.
 	{"GET", "HTTP/1.1 200\r\nContent-Length: 1\r\n\r\nx", `200 "" length "x" keep=true -0`},
 	{"GET", "HTTP/1.1 200 \r\nContent-Length: 1\r\n\r\nx", `200 "" length "x" keep=true -0`},
-	{"GET", "HTTP/1.1 999 \xff\tx\r\nContent-Length: 1\r\n\r\nx", `999 "\xff\tx" length "x" keep=true -0`},
+	{"GET", "HTTP/1.1 999 \xff\tx\r\nContent-Length: 1\r\n\r\nx",
+		`999 "\xff\tx" length "x" keep=true -0`},
 	// No body, whatever the fields say (RFC 9112 section 6.3 (1)).
 	{"HEAD", "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\n", `200 "OK" none "" keep=true -0`},
 	{"HEAD", "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n", `200 "OK" none "" keep=true -0`},
 	{"HEAD", "HTTP/1.1 200 OK\r\n\r\n", `200 "OK" none "" keep=true -0`},
-	{"GET", "HTTP/1.1 304 Not Modified\r\nContent-Length: 5\r\n\r\n", `304 "Not Modified" none "" keep=true -0`},
+	{"GET", "HTTP/1.1 304 Not Modified\r\nContent-Length: 5\r\n\r\n",
+		`304 "Not Modified" none "" keep=true -0`},
 	{"GET", "HTTP/1.1 204 No Content\r\n\r\n", `204 "No Content" none "" keep=true -0`},
-	{"GET", "HTTP/1.1 204 No Content\r\nContent-Length: 0\r\n\r\n", `204 "No Content" none "" keep=true -0`},
+	{"GET", "HTTP/1.1 204 No Content\r\nContent-Length: 0\r\n\r\n",
+		`204 "No Content" none "" keep=true -0`},
 	// A body may be behind these two.
-	{"GET", "HTTP/1.1 204 No Content\r\nContent-Length: 2\r\n\r\n{}", `204 "No Content" none "" keep=false -2`},
-	{"GET", "HTTP/1.1 204 No Content\r\nTransfer-Encoding: chunked\r\n\r\n", `204 "No Content" none "" keep=false -0`},
+	{"GET", "HTTP/1.1 204 No Content\r\nContent-Length: 2\r\n\r\n{}",
+		`204 "No Content" none "" keep=false -2`},
+	{"GET", "HTTP/1.1 204 No Content\r\nTransfer-Encoding: chunked\r\n\r\n",
+		`204 "No Content" none "" keep=false -0`},
 	// Interim responses come before, 101 does not.
-	{"GET", "HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Early Hints\r\nLink: x\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n", `200 "OK" none "" keep=true -0`},
-	{"GET", "HTTP/1.1 101 Switching Protocols\r\nConnection: upgrade\r\nUpgrade: x\r\n\r\n\x00", `101 "Switching Protocols" none "" keep=true -1`},
+	{"GET",
+		"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Early Hints\r\nLink: x\r\n\r\nHTTP/1.1 200 " +
+			"OK\r\nContent-Length: 0\r\n\r\n", `200 "OK" none "" keep=true -0`},
+	{"GET", "HTTP/1.1 101 Switching Protocols\r\nConnection: upgrade\r\nUpgrade: x\r\n\r\n\x00",
+		`101 "Switching Protocols" none "" keep=true -1`},
 }
 
-// TestLenientResponse: with Lenient lines may end in LF alone, as they do in no other response. A CR
-// within a line is no more allowed than before.
+// TestLenientResponse: with Lenient lines may end in LF alone, as they do in no other response. A
+// CR within a line is no more allowed than before.
 func TestLenientResponse(t *testing.T) {
 	const raw = "HTTP/1.1 200 OK\nA: b\r\nTransfer-Encoding: chunked\n\n" +
 		"5 ;x\nhello\n3  \r\nabc\r\n0\nT: u\n\n"
@@ -215,10 +230,12 @@ var badResponses = []struct {
 	{"HTTP/1.1 200 OK\r\nContent-Length: -1\r\n\r\n", http1.ErrLength},
 	{"HTTP/1.1 200 OK\r\nContent-Length:\r\n\r\n", http1.ErrLength},
 	{"HTTP/1.1 200 OK\r\nContent-Length: 9223372036854775808\r\n\r\n", http1.ErrLength},
-	{"HTTP/1.1 200 OK\r\nContent-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n", http1.ErrCodingLength},
+	{"HTTP/1.1 200 OK\r\nContent-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n",
+		http1.ErrCodingLength},
 	{"HTTP/1.1 200 OK\r\nTransfer-Encoding: gzip, chunked\r\n\r\n", http1.ErrCoding},
 	{"HTTP/1.1 200 OK\r\nTransfer-Encoding: identity\r\n\r\n", http1.ErrCoding},
-	{"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nTransfer-Encoding: chunked\r\n\r\n", http1.ErrCoding},
+	{"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nTransfer-Encoding: chunked\r\n\r\n",
+		http1.ErrCoding},
 	{"HTTP/1.0 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n", http1.ErrCodingOn10},
 	{"HTTP/1.1 100 Continue\r\nContent-Length: 5\r\n\r\n", http1.ErrInterimBody},
 	{"HTTP/1.1 101 Switching Protocols\r\nTransfer-Encoding: chunked\r\n\r\n", http1.ErrInterimBody},

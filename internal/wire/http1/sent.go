@@ -6,8 +6,8 @@ import "bytes"
 // was sent, with every encoding and every empty segment. Only three things are not as they were:
 //
 //   - Dot segments are resolved (RFC 3986 section 5.2.4), those between encoded slashes too, since
-//     programs that decode a path first resolve them. Empty segments in front of ".." are none here:
-//     "/a//../b" is "/b", as for CleanPath.
+//     programs that decode a path first resolve them. Empty segments in front of ".." are none
+//     here: "/a//../b" is "/b", as for CleanPath.
 //   - An octet that may not stand in a path (section 3.3) is encoded.
 //   - Slashes at the beginning become one: many programs read "//b/c" as the name of a server.
 //
@@ -98,8 +98,8 @@ func dots(s []byte) int {
 	}
 }
 
-// appendSentFrom is AppendSent for a path whose first n bytes, up to a slash, stay as they are. encode says
-// whether octets are encoded.
+// appendSentFrom is AppendSent for a path whose first n bytes, up to a slash, stay as they are.
+// encode says whether octets are encoded.
 func appendSentFrom(dst, raw []byte, n int, encode bool) []byte {
 	root := len(dst)
 	out := append(dst, raw[:n]...)
@@ -184,8 +184,8 @@ const (
 	Halfway
 )
 
-// Readings returns the readings of a path, in the form of AppendSent, that differ from Merged: nearly
-// always none.
+// Readings returns the readings of a path, in the form of AppendSent, that differ from Merged:
+// nearly always none.
 func Readings(sent []byte) []Reading {
 	encoded, empty, beside := false, false, false
 	last := 0 // the length of the slash before
@@ -233,8 +233,9 @@ func (r Reading) Append(dst, sent []byte) []byte {
 	return dst
 }
 
-// next reads the first octet of s: c stands for n bytes of it, and is left out if keep is false. slash
-// says that the octet before, as far as one was kept, is a slash, and raw that this was not encoded.
+// next reads the first octet of s: c stands for n bytes of it, and is left out if keep is false.
+// slash says that the octet before, as far as one was kept, is a slash, and raw that this was not
+// encoded.
 func (r Reading) next(s []byte, slash, raw bool) (c byte, n int, keep bool) {
 	c, n = s[0], 1
 	if c == '%' {
@@ -257,8 +258,8 @@ func (r Reading) next(s []byte, slash, raw bool) (c byte, n int, keep bool) {
 	return c, n, r == Split || !slash
 }
 
-// Raw returns the part of sent that the octets from and following, up to to, of its reading stand for.
-// The caller must not change it.
+// Raw returns the part of sent that the octets from and following, up to to, of its reading stand
+// for. The caller must not change it.
 func (r Reading) Raw(sent []byte, from, to int) []byte {
 	begin, end := len(sent), len(sent)
 	slash, raw := false, false
@@ -282,11 +283,12 @@ func (r Reading) Raw(sent []byte, from, to int) []byte {
 	return sent[begin:end]
 }
 
-// AppendBelow appends the part of a path behind its first n octets, as Merged counts them, which end
-// before a slash or where the path ends: then it appends nothing. Else the part begins with a slash
-// that is not encoded. Where a slash of these octets, or the one behind them, is encoded, or there are
-// empty segments among them, the part is as Merged reads it: the caller has taken the one for a slash,
-// and the others for nothing, so no reading may take those that follow for something else.
+// AppendBelow appends the part of a path behind its first n octets, as Merged counts them, which
+// end before a slash or where the path ends: then it appends nothing. Else the part begins with a
+// slash that is not encoded. Where a slash of these octets, or the one behind them, is encoded, or
+// there are empty segments among them, the part is as Merged reads it: the caller has taken the one
+// for a slash, and the others for nothing, so no reading may take those that follow for something
+// else.
 func AppendBelow(dst, sent []byte, n int) []byte {
 	if n == 0 {
 		return append(dst, sent...)

@@ -7,8 +7,8 @@ type Block struct {
 	octets []byte
 }
 
-// goesOn reports whether a frame may come now: nothing may come between the frames of a block (section
-// 6.10).
+// goesOn reports whether a frame may come now: nothing may come between the frames of a block
+// (section 6.10).
 func (b *Block) goesOn(h Header) bool {
 	if b.Stream == 0 {
 		return h.Type != Continuation
@@ -16,9 +16,9 @@ func (b *Block) goesOn(h Header) bool {
 	return h.Type == Continuation && h.Stream == b.Stream
 }
 
-// Add adds a Headers or Continuation frame, and returns the block if it is complete. limit is how long
-// its fields may be. A block that is far longer ends the connection with the code: the table cannot be
-// kept without reading it.
+// Add adds a Headers or Continuation frame, and returns the block if it is complete. limit is how
+// long its fields may be. A block that is far longer ends the connection with the code: the table
+// cannot be kept without reading it.
 func (b *Block) Add(h Header, payload []byte, limit int) (block []byte, whole bool, code Code) {
 	if h.Type == Headers {
 		b.Ends = h.Flags&EndStream != 0

@@ -1,12 +1,12 @@
 package http2
 
-// A peer owes for what it takes without paying: what was gathered for it and its socket has not taken,
-// and a price for each frame, for each stream that it takes back or makes this side reset, and for
-// each that has to be refused. It pays with content, with the streams that come to their end, and
-// with time. So one number, in bytes, says what a peer costs, whichever ways it combines.
+// A peer owes for what it takes without paying: what was gathered for it and its socket has not
+// taken, and a price for each frame, for each stream that it takes back or makes this side reset,
+// and for each that has to be refused. It pays with content, with the streams that come to their
+// end, and with time. So one number, in bytes, says what a peer costs, whichever ways it combines.
 //
-// At the first mark nothing more of the peer is read until its socket has taken what there is for it:
-// then nothing that it sends can make more. Beyond the second one, the connection ends.
+// At the first mark nothing more of the peer is read until its socket has taken what there is for
+// it: then nothing that it sends can make more. Beyond the second one, the connection ends.
 const (
 	// MaxUntaken is the first mark. It is more than content alone comes to, so that an upload goes on
 	// beside a slow download.
@@ -15,8 +15,9 @@ const (
 
 	FramePrice = 256            // of a frame of no use
 	ResetPrice = 4 * FramePrice // of a stream that ends without an answer, besides the frame's
-	Worth      = 4 * FramePrice // what content of the peer pays, and so much for frames between its pieces
-	Paid       = 8 * FramePrice // what a stream pays that comes to its end
+	// what content of the peer pays, and so much for frames between its pieces
+	Worth = 4 * FramePrice
+	Paid  = 8 * FramePrice // what a stream pays that comes to its end
 
 	// continuationPrice is that of a Continuation frame, less its length: a block that comes in many
 	// frames has full ones.
@@ -53,8 +54,8 @@ func (d *debt) pay(n int64) {
 	}
 }
 
-// taken allows for the frames by which the peer announces that it has read n bytes, on both windows and
-// perhaps in small pieces.
+// taken allows for the frames by which the peer announces that it has read n bytes, on both windows
+// and perhaps in small pieces.
 func (d *debt) taken(n int) {
 	d.owed = max(d.owed-2*FramePrice-int64(n)/2, -maxCredit)
 }
@@ -92,8 +93,8 @@ func (w *Wire) excessive() Code {
 // Pay takes off so many bytes of what the peer owes.
 func (w *Wire) Pay(n int64) { w.pay(n) }
 
-// ChargeReset charges for a stream that ends without an answer because of the peer. Nothing has paid
-// for that in advance. A code other than NoError ends the connection.
+// ChargeReset charges for a stream that ends without an answer because of the peer. Nothing has
+// paid for that in advance. A code other than NoError ends the connection.
 func (w *Wire) ChargeReset() Code {
 	w.owed = max(w.owed, 0) + ResetPrice
 	return w.excessive()

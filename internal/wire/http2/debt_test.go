@@ -20,9 +20,10 @@ func newDebtor() *debtor {
 	return d
 }
 
-// frames lets the same frame come until it has come many times, the connection ends, or nothing more
-// is read. It returns how often it has come.
-func (d *debtor) frames(many int, t http2.Type, id uint32, payload string) (n int, code http2.Code) {
+// frames lets the same frame come until it has come many times, the connection ends, or nothing
+// more is read. It returns how often it has come.
+func (d *debtor) frames(many int, t http2.Type, id uint32,
+	payload string) (n int, code http2.Code) {
 	frame := append(http2.AppendHeader(nil, t, 0, id, len(payload)), payload...)
 	for n < many {
 		d.Came(copy(d.Space(), frame))
@@ -74,11 +75,12 @@ func TestDebt(t *testing.T) {
 		}
 	})
 	for name, steps := range map[string][]step{
-		"pings":         {{pings(5000), 1000, 1100, calm}},
-		"resets":        {{resets(5000), 200, 220, calm}},
-		"empty content": {{func(d *debtor) (int, http2.Code) { return d.frames(5000, http2.Data, 1, "") }, 1000, 1100, calm}},
-		"content":       {{content, 1000, 1000, fine}},
-		"both":          {{pings(700), 700, 700, fine}, {resets(500), 60, 80, calm}},
+		"pings":  {{pings(5000), 1000, 1100, calm}},
+		"resets": {{resets(5000), 200, 220, calm}},
+		"empty content": {{func(d *debtor) (int, http2.Code) { return d.frames(5000, http2.Data, 1, "") },
+			1000, 1100, calm}},
+		"content": {{content, 1000, 1000, fine}},
+		"both":    {{pings(700), 700, 700, fine}, {resets(500), 60, 80, calm}},
 		"time": {{pings(1000), 1000, 1000, fine}, {do(func(d *debtor) { d.now += 60 }), 0, 0, fine},
 			{pings(950), 950, 950, fine}, {pings(500), 30, 50, calm}},
 		"answers": {{resets(200), 200, 200, fine}, {do(func(d *debtor) {
@@ -86,12 +88,15 @@ func TestDebt(t *testing.T) {
 				d.Pay(http2.Paid)
 			}
 		}), 0, 0, fine}, {resets(300), 200, 220, calm}},
-		"credit":                {{taken, 0, 0, fine}, {pings(20000), 20000, 20000, fine}},
-		"credit and resets":     {{taken, 0, 0, fine}, {resets(5000), 200, 220, calm}},
-		"a socket that is full": {{do(func(d *debtor) { d.held = http2.MaxUntaken }), 0, 0, fine}, {pings(1), 0, 0, fine}},
-		"and has room again": {{do(func(d *debtor) { d.held = http2.MaxUntaken }), 0, 0, fine}, {pings(1), 0, 0, fine},
+		"credit":            {{taken, 0, 0, fine}, {pings(20000), 20000, 20000, fine}},
+		"credit and resets": {{taken, 0, 0, fine}, {resets(5000), 200, 220, calm}},
+		"a socket that is full": {{do(func(d *debtor) { d.held = http2.MaxUntaken }), 0, 0, fine},
+			{pings(1), 0, 0, fine}},
+		"and has room again": {{do(func(d *debtor) { d.held = http2.MaxUntaken }), 0, 0, fine},
+			{pings(1), 0, 0, fine},
 			{do(func(d *debtor) { d.held = 0 }), 0, 0, fine}, {pings(1), 1, 1, fine}},
-		"output and frames": {{do(func(d *debtor) { d.held = http2.MaxUntaken / 2 }), 0, 0, fine}, {pings(5000), 310, 330, fine}},
+		"output and frames": {{do(func(d *debtor) { d.held = http2.MaxUntaken / 2 }), 0, 0, fine},
+			{pings(5000), 310, 330, fine}},
 		"a block in pieces": {{func(d *debtor) (int, http2.Code) {
 			d.Block.Stream = 1
 			return d.frames(5000, http2.Continuation, 1, "")

@@ -1,6 +1,6 @@
-// Package http2 is what both sides of HTTP/2 (RFC 9113) share, with its field compression, HPACK (RFC
-// 7541). It knows no socket and no loop: package conn (the server) and internal/upstream/http2client move
-// the bytes, and own the streams.
+// Package http2 is what both sides of HTTP/2 (RFC 9113) share, with its field compression, HPACK
+// (RFC 7541). It knows no socket and no loop: package conn (the server) and
+// internal/upstream/http2client move the bytes, and own the streams.
 //
 //	wire.go      Wire: one side of a connection, and its received frames
 //	output.go    the output of a Wire

@@ -2,9 +2,9 @@ package http2
 
 import "sync/atomic"
 
-// Inflow is a window for content of the peer (section 5.2). It is announced by halves, so that a frame
-// does not follow each read. Where the other half is full of what nobody reads, it is announced by
-// sixteenths, so that this holds up nobody else.
+// Inflow is a window for content of the peer (section 5.2). It is announced by halves, so that a
+// frame does not follow each read. Where the other half is full of what nobody reads, it is
+// announced by sixteenths, so that this holds up nobody else.
 type Inflow struct {
 	Size     int64 // how much the peer may send before something is read,
 	Credit   int64 // and how much it may still send
@@ -17,8 +17,8 @@ func (f *Inflow) Came(n int64) bool {
 	return f.Credit >= 0
 }
 
-// Return gives back n bytes that were read, and makes the window larger by more. It returns how much is
-// to be announced, 0 while that can wait.
+// Return gives back n bytes that were read, and makes the window larger by more. It returns how
+// much is to be announced, 0 while that can wait.
 func (f *Inflow) Return(n, more int64) int64 {
 	f.returned += n
 	n = f.returned + more
@@ -44,14 +44,16 @@ func (f *Inflow) Shrink(n int64) { f.Size -= n }
 // growth is by how much all windows of a Growth may grow.
 const growth = 64 << 20
 
-// Growth is by how much windows have grown that have their bound together. Any goroutine may use it.
+// Growth is by how much windows have grown that have their bound together. Any goroutine may use
+// it.
 type Growth struct{ taken atomic.Int64 }
 
-// Take takes n bytes if that is no more than a quarter of what is left, so that a few fast peers leave
-// some for others. It reports whether it has.
+// Take takes n bytes if that is no more than a quarter of what is left, so that a few fast peers
+// leave some for others. It reports whether it has.
 func (g *Growth) Take(n int64) bool { return g.TakeMore(0, n) }
 
-// TakeMore is Take for one who has taken so much already, and may have no more than a quarter in all.
+// TakeMore is Take for one who has taken so much already, and may have no more than a quarter in
+// all.
 func (g *Growth) TakeMore(has, n int64) bool {
 	for {
 		taken := g.taken.Load()

@@ -31,8 +31,8 @@ func TestGrowth(t *testing.T) {
 	}
 }
 
-// TestInflow: credit is announced by halves of the window, or in smaller parts where little is left of
-// it, and is never more than the window.
+// TestInflow: credit is announced by halves of the window, or in smaller parts where little is left
+// of it, and is never more than the window.
 func TestInflow(t *testing.T) {
 	f := http2.Inflow{Size: 100, Credit: 100}
 	for i, step := range []struct{ came, back, more, want, credit int64 }{
@@ -50,7 +50,8 @@ func TestInflow(t *testing.T) {
 			t.Error(i, "refused")
 		}
 		if got := f.Return(step.back, step.more); got != step.want || f.Credit != step.credit {
-			t.Errorf("step %d: %d announced, want %d; credit %d, want %d", i, got, step.want, f.Credit, step.credit)
+			t.Errorf("step %d: %d announced, want %d; credit %d, want %d", i, got, step.want, f.Credit,
+				step.credit)
 		}
 	}
 	if f.Size != 200 || f.Came(141) {

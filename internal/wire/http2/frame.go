@@ -178,8 +178,8 @@ func CheckSetting(s Setting, value uint32) Code {
 	return NoError
 }
 
-// content returns the content of a Data or Headers frame, without padding (RFC 9113 section 6.1) and
-// without what RFC 7540 had for priorities.
+// content returns the content of a Data or Headers frame, without padding (RFC 9113 section 6.1)
+// and without what RFC 7540 had for priorities.
 func (h Header) content(payload []byte) ([]byte, Code) {
 	if h.Flags&Padded != 0 {
 		if len(payload) == 0 || int(payload[0]) >= len(payload) {
@@ -199,8 +199,8 @@ func (h Header) content(payload []byte) ([]byte, Code) {
 	return payload, NoError
 }
 
-// CheckLength returns the error that a frame of that type makes for its connection by its length and
-// its stream alone.
+// CheckLength returns the error that a frame of that type makes for its connection by its length
+// and its stream alone.
 func (h Header) CheckLength() Code {
 	if h.Length > FrameSize {
 		return FrameSizeError

@@ -118,9 +118,9 @@ func (d *Decoder) limit() int {
 	return TableSize
 }
 
-// Decode adds the fields of a block to f. After an error the Decoder is of no more use. A list that is
-// 16 times as long as f takes, and longer than leastError, is an error: a block may be a hundredth of
-// what it decodes to, and the table must follow also what is dropped.
+// Decode adds the fields of a block to f. After an error the Decoder is of no more use. A list that
+// is 16 times as long as f takes, and longer than leastError, is an error: a block may be a
+// hundredth of what it decodes to, and the table must follow also what is dropped.
 func (d *Decoder) Decode(block []byte, f *Fields) (err error) {
 	most := max(16*f.Limit, leastError)
 	begun := false // updates of the size stand at the beginning (section 4.2)

@@ -149,7 +149,8 @@ func TestEncode(t *testing.T) {
 	}
 	for _, status := range []int{200, 204, 206, 304, 400, 404, 500, 101, 999} {
 		got, _ := text(new(http2.Decoder), http2.AppendStatus(nil, status))
-		if want := ":status:" + string([]byte{byte('0' + status/100), byte('0' + status/10%10), byte('0' + status%10)}) + "\n"; got != want {
+		if want := ":status:" + string([]byte{byte('0' + status/100), byte('0' + status/10%10),
+			byte('0' + status%10)}) + "\n"; got != want {
 			t.Error(got)
 		}
 	}
@@ -159,7 +160,8 @@ func TestEncode(t *testing.T) {
 func TestDecodeCost(t *testing.T) {
 	block := unhex("8287 85bf 8286 84be")
 	var d http2.Decoder
-	if _, err := text(&d, unhex("8286 8441 8cf1 e3c2 e5f2 3a6b a0ab 90f4 ff 5886 a8eb 1064 9cbf")); err != nil {
+	if _, err := text(&d,
+		unhex("8286 8441 8cf1 e3c2 e5f2 3a6b a0ab 90f4 ff 5886 a8eb 1064 9cbf")); err != nil {
 		t.Fatal(err)
 	}
 	var f http2.Fields

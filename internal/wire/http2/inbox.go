@@ -5,9 +5,9 @@ import (
 	"sync"
 )
 
-// Inbox is content of a stream that has come and was not read yet. It takes no more memory than four
-// times its content, or 8 KiB, and gives that back as soon as all is read: for a body that is read as it comes, the
-// same few blocks serve all streams. The zero value is empty.
+// Inbox is content of a stream that has come and was not read yet. It takes no more memory than
+// four times its content, or 8 KiB, and gives that back as soon as all is read: for a body that is
+// read as it comes, the same few blocks serve all streams. The zero value is empty.
 type Inbox struct {
 	b    []byte // b[r:] was not read yet
 	r    int

@@ -32,7 +32,8 @@ func TestInbox(t *testing.T) {
 			if random.IntN(2) == 0 && len(want[k]) < 1<<20 {
 				in[k].Add(p)
 				want[k] = append(want[k], p...)
-			} else if n := in[k].Read(p); !bytes.Equal(p[:n], want[k][:n]) || n != min(len(p), len(want[k])) {
+			} else if n := in[k].Read(p); !bytes.Equal(p[:n], want[k][:n]) ||
+				n != min(len(p), len(want[k])) {
 				t.Fatalf("read %d of %d bytes, or others than were added", n, len(want[k]))
 			} else {
 				want[k] = want[k][n:]

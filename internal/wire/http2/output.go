@@ -16,8 +16,8 @@ func (w *Wire) Gather() {
 	}
 }
 
-// Send writes all that is to be sent at once: what was gathered, and content of the streams that wait to
-// send. It reports whether there was any. While it writes, streams go on gathering.
+// Send writes all that is to be sent at once: what was gathered, and content of the streams that
+// wait to send. It reports whether there was any. While it writes, streams go on gathering.
 func (w *Wire) Send(to io.Writer) (any bool, err error) {
 	w.Fill()
 	if len(w.Out) == 0 {
@@ -60,8 +60,8 @@ func (w *Wire) Fill() {
 
 // SendNow gathers of p what may go out before all that waits, and returns the rest.
 func (w *Wire) SendNow(s *Sender, p []byte) []byte {
-	for len(p) > 0 && len(s.Pending) == 0 && len(w.Out) < MaxOutput/2 && s.Window > 0 && w.Window > 0 &&
-		(w.queued == 0 || w.leads(s)) {
+	for len(p) > 0 && len(s.Pending) == 0 && len(w.Out) < MaxOutput/2 && s.Window > 0 &&
+		w.Window > 0 && (w.queued == 0 || w.leads(s)) {
 		n := int(min(int64(len(p)), int64(w.Frame), s.Window, w.Window))
 		w.data(s, p[:n])
 		p = p[n:]
@@ -90,8 +90,8 @@ func (w *Wire) End(s *Sender) {
 	w.Out = AppendHeader(w.Out, Data, EndStream, s.ID, 0)
 }
 
-// BeginBlock gathers the beginning of a Headers frame, and returns where it stands. flags is EndStream
-// or 0.
+// BeginBlock gathers the beginning of a Headers frame, and returns where it stands. flags is
+// EndStream or 0.
 func (w *Wire) BeginBlock(id uint32, flags uint8) (at int) {
 	w.Gather()
 	at = len(w.Out)
@@ -103,8 +103,8 @@ func (w *Wire) BeginBlock(id uint32, flags uint8) (at int) {
 	return at
 }
 
-// EndBlock ends the frame that begins at an offset of Out. A block that is longer than a frame goes on
-// in Continuation frames.
+// EndBlock ends the frame that begins at an offset of Out. A block that is longer than a frame goes
+// on in Continuation frames.
 func (w *Wire) EndBlock(at int) {
 	length := len(w.Out) - at - HeaderSize
 	if length <= w.Frame {

@@ -2,13 +2,13 @@ package http2
 
 import "bytes"
 
-// DefaultUrgency is that of a stream whose client says nothing (RFC 9218 section 4.1). 0 is the most
-// urgent, 7 the least.
+// DefaultUrgency is that of a stream whose client says nothing (RFC 9218 section 4.1). 0 is the
+// most urgent, 7 the least.
 const DefaultUrgency = 3
 
-// ParsePriority parses a value of the Priority field or of a PRIORITY_UPDATE frame (RFC 9218 section
-// 4), a dictionary of structured fields. What is not understood is ignored. The client of an answer
-// that is incremental uses it piece by piece.
+// ParsePriority parses a value of the Priority field or of a PRIORITY_UPDATE frame (RFC 9218
+// section 4), a dictionary of structured fields. What is not understood is ignored. The client of
+// an answer that is incremental uses it piece by piece.
 func ParsePriority(value []byte) (urgency uint8, incremental bool) {
 	urgency = DefaultUrgency
 	for len(value) > 0 {

@@ -1,9 +1,10 @@
 package http2
 
-// Rank says when a stream is served (RFC 9218 section 10): twice its urgency, and 1 more if it takes
-// turns with others. Streams of one urgency whose client has asked for whole answers, by a priority
-// that is not incremental, come first, one after the other in the order of their requests. Streams
-// whose client has said nothing take turns: such a client often has much besides what it waits for.
+// Rank says when a stream is served (RFC 9218 section 10): twice its urgency, and 1 more if it
+// takes turns with others. Streams of one urgency whose client has asked for whole answers, by a
+// priority that is not incremental, come first, one after the other in the order of their requests.
+// Streams whose client has said nothing take turns: such a client often has much besides what it
+// waits for.
 type Rank uint8
 
 const (
@@ -101,7 +102,8 @@ func (w *Wire) Requeue(s *Sender) {
 	}
 }
 
-// due is how much of Wire.waiting a stream has. While it is queued, Allow and widen alone change that.
+// due is how much of Wire.waiting a stream has. While it is queued, Allow and widen alone change
+// that.
 func (s *Sender) due() int64 {
 	if !s.queued {
 		return 0
@@ -127,7 +129,8 @@ func (w *Wire) widen(s *Sender, n int64) {
 	w.waiting += s.due()
 }
 
-// Room returns how much content of a stream the peer's windows would take now, behind what waits already.
+// Room returns how much content of a stream the peer's windows would take now, behind what waits
+// already.
 func (w *Wire) Room(s *Sender) int64 {
 	return max(min(s.Window-int64(len(s.Pending)), w.Window-w.waiting), 0)
 }

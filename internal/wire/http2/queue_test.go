@@ -7,8 +7,8 @@ import (
 	"github.com/lwango/lwango/internal/wire/http2"
 )
 
-// TestRoom: the room of a stream is what its window and the connection's take, behind what waits already,
-// of itself and of all others.
+// TestRoom: the room of a stream is what its window and the connection's take, behind what waits
+// already, of itself and of all others.
 func TestRoom(t *testing.T) {
 	w := http2.NewWire()
 	w.Window, w.NewWindow = 10_000, 6_000
@@ -32,7 +32,8 @@ func TestRoom(t *testing.T) {
 		if s != nil {
 			h.Stream = s.ID
 		}
-		if code := w.WindowUpdate(h, s, []byte{byte(n >> 24), byte(n >> 16), byte(n >> 8), byte(n)}); code != http2.NoError {
+		if code := w.WindowUpdate(h, s,
+			[]byte{byte(n >> 24), byte(n >> 16), byte(n >> 8), byte(n)}); code != http2.NoError {
 			t.Error(code)
 		}
 	}
@@ -63,7 +64,8 @@ func TestRoom(t *testing.T) {
 	is("the connection's window is small", 1_000, 3_000, 0)
 }
 
-// TestAllowNothing: a stream that waits for its turn, and of which nothing may go out any more, has none.
+// TestAllowNothing: a stream that waits for its turn, and of which nothing may go out any more, has
+// none.
 func TestAllowNothing(t *testing.T) {
 	w := http2.NewWire()
 	s := &http2.Sender{ID: 1, Pending: make([]byte, 100)}

@@ -147,7 +147,8 @@ func (f *Fields) Head(h *http1.Head, p *Pseudo, size int, body bool) *http1.Erro
 	return h.End(size, body)
 }
 
-var errProtocol = &http1.Error{Status: 501, Reason: "an extended CONNECT for another protocol than websocket"}
+var errProtocol = &http1.Error{Status: 501,
+	Reason: "an extended CONNECT for another protocol than websocket"}
 
 // upgrade makes an extended CONNECT (RFC 8441 section 5) the request that opens a WebSocket in
 // HTTP/1.1, which is what handlers, rules and other servers know. The key, which HTTP/2 has no use
@@ -177,8 +178,8 @@ func (f *Fields) upgrade(p *Pseudo) {
 	}
 }
 
-// joinCookies makes field i, the first Cookie field, one that has the pairs of all of them (RFC 9113
-// section 8.2.3), and reports whether there are several.
+// joinCookies makes field i, the first Cookie field, one that has the pairs of all of them (RFC
+// 9113 section 8.2.3), and reports whether there are several.
 func (f *Fields) joinCookies(i int) (several bool) {
 	for _, field := range f.List[i+1:] {
 		if string(field.Name.Of(f.Buf)) != "cookie" {

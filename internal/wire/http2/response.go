@@ -10,8 +10,8 @@ import (
 
 // Response takes the status off f, which has the fields of an answer or of an interim response, and
 // returns it with the length of the content, -1 if no field says that. ok is false if the answer is
-// malformed (RFC 9113 sections 8.1.1, 8.2 and 8.3.2), or could be read in two ways once it goes on by
-// HTTP/1.1.
+// malformed (RFC 9113 sections 8.1.1, 8.2 and 8.3.2), or could be read in two ways once it goes on
+// by HTTP/1.1.
 func (f *Fields) Response() (status int, length int64, ok bool) {
 	if f.kinds&(malformed|badText|misplaced) != 0 || len(f.List) == 0 ||
 		string(f.List[0].Name.Of(f.Buf)) != ":status" {
@@ -62,8 +62,8 @@ const (
 	atHTTPS      = 7
 )
 
-// AppendRequest encodes the head of a request, which is well-formed text of HTTP/1.1 with Host as its
-// first field, if it has one. Fields that speak of the connection stay behind (RFC 9113 section
+// AppendRequest encodes the head of a request, which is well-formed text of HTTP/1.1 with Host as
+// its first field, if it has one. Fields that speak of the connection stay behind (RFC 9113 section
 // 8.2.2).
 func AppendRequest(b, head []byte, secure bool) []byte {
 	line, rest, _ := bytes.Cut(head, crlf)
@@ -109,8 +109,8 @@ func appendNamed(b []byte, name byte, value []byte) []byte {
 	return append(b, value...)
 }
 
-// AppendBlock appends a field block in a Headers frame, and in as many Continuation frames as it takes
-// if frames may have no more than most octets. flags is EndStream or 0.
+// AppendBlock appends a field block in a Headers frame, and in as many Continuation frames as it
+// takes if frames may have no more than most octets. flags is EndStream or 0.
 func AppendBlock(b []byte, stream uint32, flags uint8, block []byte, most int) []byte {
 	for t := Headers; ; t, flags = Continuation, 0 {
 		n := min(len(block), most)

@@ -14,10 +14,12 @@ func TestAppendRequest(t *testing.T) {
 		secure bool
 		want   string
 	}{
-		{"GET / HTTP/1.1\r\nHost: a.example:81\r\n\r\n", false, ":method:GET\n:scheme:http\n:path:/\n:authority:a.example:81\n"},
+		{"GET / HTTP/1.1\r\nHost: a.example:81\r\n\r\n", false,
+			":method:GET\n:scheme:http\n:path:/\n:authority:a.example:81\n"},
 		{"POST /a?b HTTP/1.1\r\nHost: a\r\nX-A:  b c \r\nContent-Length: 4\r\n\r\n", true,
 			":method:POST\n:scheme:https\n:path:/a?b\n:authority:a\nx-a:b c\ncontent-length:4\n"},
-		{"OPTIONS * HTTP/1.1\r\nHost: a\r\nTE: trailers\r\nConnection: TE\r\nTransfer-Encoding: chunked\r\n" +
+		{"OPTIONS * HTTP/1.1\r\nHost: a\r\nTE: trailers\r\nConnection: TE\r\nTransfer-Encoding: " +
+			"chunked\r\n" +
 			"Upgrade: x\r\nKeep-Alive: 5\r\nProxy-Connection: x\r\nCookie: a=b\r\n\r\n", false,
 			":method:OPTIONS\n:scheme:http\n:path:*\n:authority:a\nte:trailers\ncookie:a=b\n"},
 	} {

@@ -1,7 +1,7 @@
 package http2
 
-// State is that of a stream which the client has opened (RFC 9113 section 5.1), as far as it decides
-// what the client may send.
+// State is that of a stream which the client has opened (RFC 9113 section 5.1), as far as it
+// decides what the client may send.
 type State uint8
 
 // States.
@@ -20,9 +20,9 @@ type Outcome struct {
 	Connection bool // the error ends the connection
 }
 
-// outcomes has a row for each state and a column for each type of frame that may be on a stream. The
-// zero Outcome lets the frame pass; what it changes is for the owner of the stream. A Priority frame
-// may come at any time, and is of no effect (RFC 9113 section 5.3.2).
+// outcomes has a row for each state and a column for each type of frame that may be on a stream.
+// The zero Outcome lets the frame pass; what it changes is for the owner of the stream. A Priority
+// frame may come at any time, and is of no effect (RFC 9113 section 5.3.2).
 var outcomes = [NumStates][WindowUpdate + 1]Outcome{
 	Idle: {
 		Data: {ProtocolError, true}, RSTStream: {ProtocolError, true},

@@ -13,9 +13,9 @@ const (
 )
 
 // Wire is what both sides of a connection have, apart from the socket: what was read, what is to be
-// sent, the streams that are open, and what the peer takes. Its owner reads into Space, acts on each
-// frame of Next, and calls Send; so what streams have gathered meanwhile goes out in one write.
-// A Wire belongs to a loop. The zero value is not ready for use: see NewWire.
+// sent, the streams that are open, and what the peer takes. Its owner reads into Space, acts on
+// each frame of Next, and calls Send; so what streams have gathered meanwhile goes out in one
+// write. A Wire belongs to a loop. The zero value is not ready for use: see NewWire.
 type Wire struct {
 	Decoder
 	Block  Block  // of the peer that goes on
@@ -48,7 +48,8 @@ type Wire struct {
 
 // NewWire returns a Wire as it is before SETTINGS of either side.
 func NewWire() Wire {
-	return Wire{Window: Window, NewWindow: Window, Frame: FrameSize, Inflow: Inflow{Size: Window, Credit: Window}}
+	return Wire{Window: Window, NewWindow: Window, Frame: FrameSize,
+		Inflow: Inflow{Size: Window, Credit: Window}}
 }
 
 // inputs are for connections that have something to read, outputs for what they send, queues for
@@ -88,9 +89,9 @@ func (w *Wire) Unused() []byte { return w.in[w.r:w.w] }
 // Use drops the first n bytes of that.
 func (w *Wire) Use(n int) { w.r += n }
 
-// Next returns the next frame that has come as a whole, without padding and priority. ok is false if
-// there is none, if the frame ends the connection with the code, or if the peer's socket has to take
-// something first (Pressed). now is the time in seconds, and held what Pressed wants to know.
+// Next returns the next frame that has come as a whole, without padding and priority. ok is false
+// if there is none, if the frame ends the connection with the code, or if the peer's socket has to
+// take something first (Pressed). now is the time in seconds, and held what Pressed wants to know.
 //
 // A Priority frame that is not as long as it must be is for the caller to refuse (section 6.3).
 func (w *Wire) Next(now int64, held int) (h Header, payload []byte, ok bool, code Code) {
@@ -172,8 +173,8 @@ func (w *Wire) Remove(s *Sender) {
 	s.at = 0
 }
 
-// Settings acts on the peer's settings, and acknowledges them. other, if it is not nil, gets those that
-// are not of flow control and frames. A code other than NoError ends the connection.
+// Settings acts on the peer's settings, and acknowledges them. other, if it is not nil, gets those
+// that are not of flow control and frames. A code other than NoError ends the connection.
 func (w *Wire) Settings(h Header, payload []byte, other func(Setting, uint32) Code) Code {
 	if h.Flags&Ack != 0 {
 		return NoError
@@ -224,8 +225,8 @@ func (w *Wire) setNewWindow(n int64) Code {
 	return NoError
 }
 
-// WindowUpdate acts on a frame of that type for the stream s, nil if it is closed. A code other than
-// NoError ends the stream if the frame is for one, or else the connection.
+// WindowUpdate acts on a frame of that type for the stream s, nil if it is closed. A code other
+// than NoError ends the stream if the frame is for one, or else the connection.
 func (w *Wire) WindowUpdate(h Header, s *Sender, payload []byte) Code {
 	if h.Stream != 0 && s == nil {
 		return NoError

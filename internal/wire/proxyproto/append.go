@@ -65,8 +65,8 @@ func Append(b []byte, version string, source, destination netip.AddrPort) []byte
 	return b
 }
 
-// AppendLocal is Append for a connection that is for no client, such as a check: `PROXY UNKNOWN`, and
-// in version 2 the command LOCAL.
+// AppendLocal is Append for a connection that is for no client, such as a check: `PROXY UNKNOWN`,
+// and in version 2 the command LOCAL.
 func AppendLocal(b []byte, version string) []byte {
 	if version == "v2" {
 		return append(append(b, signature...), version2<<4|local, unspec, 0, 0)
@@ -88,5 +88,6 @@ func pair(source, destination netip.AddrPort) (from, to netip.AddrPort, family b
 		family = inet6
 		one, other = netip.AddrFrom16(one.As16()), netip.AddrFrom16(other.As16())
 	}
-	return netip.AddrPortFrom(one, source.Port()), netip.AddrPortFrom(other, destination.Port()), family
+	return netip.AddrPortFrom(one, source.Port()), netip.AddrPortFrom(other,
+		destination.Port()), family
 }

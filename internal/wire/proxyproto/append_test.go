@@ -19,7 +19,8 @@ func TestAppendLocal(t *testing.T) {
 	for version, want := range map[string]string{"": "", "v1": "PROXY UNKNOWN\r\n",
 		"v2": "\r\n\r\n\x00\r\nQUIT\n\x20\x00\x00\x00"} {
 		b := proxyproto.AppendLocal(nil, version)
-		if h, size, err := proxyproto.Parse(b); string(b) != want || h.Known || size != len(b) || err != nil {
+		if h, size, err := proxyproto.Parse(b); string(b) != want || h.Known || size != len(b) ||
+			err != nil {
 			t.Errorf("%s: %q, %+v, %d, %v", version, b, h, size, err)
 		}
 	}

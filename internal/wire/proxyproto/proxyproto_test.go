@@ -132,7 +132,8 @@ func FuzzParse(f *testing.F) {
 		}
 		// The result does not depend on what comes behind, nor on how the bytes come.
 		if n > 0 {
-			if h2, n2, err := proxyproto.Parse(append(bytes.Clone(raw), "GET /"...)); h2 != h || n2 != n || err != nil {
+			if h2, n2, err := proxyproto.Parse(append(bytes.Clone(raw), "GET /"...)); h2 != h || n2 != n ||
+				err != nil {
 				t.Fatalf("with more behind: %+v, %d, %v", h2, n2, err)
 			}
 		}

@@ -8,7 +8,8 @@ import (
 
 // TestKeeps is about RFC 9111 section 3.1.
 func TestKeeps(t *testing.T) {
-	r := response(200, "Connection: x-hop, close\nCache-Control: no-cache=\"X-A\", private=\"x-b , X-C\"")
+	r := response(200,
+		"Connection: x-hop, close\nCache-Control: no-cache=\"X-A\", private=\"x-b , X-C\"")
 	for name, want := range map[string]bool{"Content-Type": true, "Set-Cookie": true, "Date": true,
 		"Via": true, "Vary": true, "CDN-Cache-Control": true, "Content-Range": true,
 		"Connection": false, "keep-alive": false, "TE": false, "Transfer-Encoding": false,

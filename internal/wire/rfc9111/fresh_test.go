@@ -182,8 +182,8 @@ func lower(name string) string {
 	return name
 }
 
-// TestDatesInAnyCase: to a cache the case of a date does not matter (RFC 9111 section 4.2). What is no
-// date is in the past.
+// TestDatesInAnyCase: to a cache the case of a date does not matter (RFC 9111 section 4.2). What is
+// no date is in the past.
 func TestDatesInAnyCase(t *testing.T) {
 	ask := request("")
 	date := now.Add(time.Hour)

@@ -32,8 +32,9 @@ type Response struct {
 	MustRevalidate  bool
 	ProxyRevalidate bool
 	MustUnderstand  bool
-	FromNow         bool // MaxAge or Expires is of X-Accel-Expires: it counts from now on, whatever the age
-	Targeted        bool // these are of CDN-Cache-Control, X-Accel-Expires or Surrogate-Control
+	// MaxAge or Expires is of X-Accel-Expires: it counts from now on, whatever the age
+	FromNow  bool
+	Targeted bool // these are of CDN-Cache-Control, X-Accel-Expires or Surrogate-Control
 
 	// Without are the names of the fields that must not be kept, from no-cache="…", private="…" and
 	// Connection: lists of tokens.
@@ -63,7 +64,8 @@ func ReadResponse(status int, fields iter.Seq2[string, string]) Response {
 	return *r.End()
 }
 
-// A Reading is ReadResponse field by field, which allocates nothing where the answer says nothing rare.
+// A Reading is ReadResponse field by field, which allocates nothing where the answer says nothing
+// rare.
 type Reading struct {
 	answer              Response
 	targeted, surrogate *dictionary
@@ -148,8 +150,8 @@ func (x *Reading) Add(name, value string) {
 	}
 }
 
-// End returns what the answer says, which is in x. A Set-Cookie that private or no-cache names is none, since it is
-// not kept.
+// End returns what the answer says, which is in x. A Set-Cookie that private or no-cache names is
+// none, since it is not kept.
 func (x *Reading) End() *Response {
 	r := &x.answer
 	r.Vary = x.names.vary()
@@ -246,8 +248,8 @@ func unix(value string) int64 {
 // maxDate is how long a date is, at most.
 const maxDate = len("Wednesday, 06-Nov-94 08:49:37 GMT")
 
-// usualCase returns a date with the names of days, months and the zone in the usual case; "" for what
-// is too long for one.
+// usualCase returns a date with the names of days, months and the zone in the usual case; "" for
+// what is too long for one.
 func usualCase(value string) string {
 	if len(value) > maxDate {
 		return ""

@@ -54,7 +54,8 @@ func TestStorable(t *testing.T) {
 			want: rfc9111.WhySetCookie},
 		{name: "cookie, allowed", answer: "Cache-Control: max-age=60\nSet-Cookie: a=b",
 			rules: rfc9111.Rules{KeepCookies: true}},
-		{name: "cookie, left out", answer: "Cache-Control: max-age=60, no-cache=\"Set-Cookie\"\nSet-Cookie: a=b"},
+		{name: "cookie, left out",
+			answer: "Cache-Control: max-age=60, no-cache=\"Set-Cookie\"\nSet-Cookie: a=b"},
 		{name: "cookie, by a ttl", answer: "Set-Cookie: a=b", rules: rfc9111.Rules{TTL: second},
 			want: rfc9111.WhySetCookie},
 
@@ -123,7 +124,8 @@ func TestLifetime(t *testing.T) {
 		{"twice", "Cache-Control: max-age=60, max-age=30", rfc9111.Rules{}, 0, stale},
 		{"twice, another line", "Cache-Control: max-age=30\nCache-Control: max-age=60",
 			rfc9111.Rules{}, 0, stale},
-		{"in a quoted string", `Cache-Control: x="max-age=60", max-age=5`, rfc9111.Rules{}, 0, 5 * second},
+		{"in a quoted string", `Cache-Control: x="max-age=60", max-age=5`, rfc9111.Rules{}, 0,
+			5 * second},
 
 		{"s-maxage first", "Cache-Control: max-age=5, s-maxage=60", rfc9111.Rules{}, 0, 60 * second},
 		{"s-maxage 0", "Cache-Control: max-age=60, s-maxage=0", rfc9111.Rules{}, 0, stale},
@@ -132,11 +134,14 @@ func TestLifetime(t *testing.T) {
 		{"Expires", date + expires, rfc9111.Rules{}, 0, 60 * second},
 		{"Expires, no Date", expires[1:], rfc9111.Rules{}, 0, 60 * second},
 		{"Expires, bad Date", "Date: soon" + expires, rfc9111.Rules{}, 0, 60 * second},
-		{"Expires, slow clock", "Date: Fri, 27 Nov 2026 11:00:00 GMT\nExpires: Fri, 27 Nov 2026 12:30:00 GMT",
+		{"Expires, slow clock",
+			"Date: Fri, 27 Nov 2026 11:00:00 GMT\nExpires: Fri, 27 Nov 2026 12:30:00 GMT",
 			rfc9111.Rules{}, 0, 30 * 60 * second},
-		{"Expires, fast clock", "Date: Fri, 27 Nov 2026 13:00:00 GMT\nExpires: Fri, 27 Nov 2026 13:01:00 GMT",
+		{"Expires, fast clock",
+			"Date: Fri, 27 Nov 2026 13:00:00 GMT\nExpires: Fri, 27 Nov 2026 13:01:00 GMT",
 			rfc9111.Rules{}, 0, 60 * second},
-		{"Expires before Date", "Date: Fri, 27 Nov 2026 13:00:00 GMT" + expires, rfc9111.Rules{}, 0, stale},
+		{"Expires before Date", "Date: Fri, 27 Nov 2026 13:00:00 GMT" + expires, rfc9111.Rules{}, 0,
+			stale},
 		{"Expires invalid", date + "\nExpires: 0", rfc9111.Rules{TTL: second}, 0, stale},
 		{"Expires twice", date + expires + "\nExpires: Fri, 27 Nov 2026 12:02:00 GMT",
 			rfc9111.Rules{}, 0, stale},
@@ -149,7 +154,8 @@ func TestLifetime(t *testing.T) {
 		{"ttl of an error", "", rfc9111.Rules{TTL: second}, 500, second},
 
 		// section 4.2.2
-		{"heuristic off", date + "\nLast-Modified: Fri, 27 Nov 2026 11:00:00 GMT", rfc9111.Rules{TTL: 1}, 0, 1},
+		{"heuristic off", date + "\nLast-Modified: Fri, 27 Nov 2026 11:00:00 GMT", rfc9111.Rules{TTL: 1},
+			0, 1},
 		{"heuristic", date + "\nLast-Modified: Fri, 27 Nov 2026 11:00:00 GMT",
 			rfc9111.Rules{Heuristic: 10, HeuristicMax: time.Hour}, 0, 6 * 60 * second},
 		{"heuristic, bound", date + "\nLast-Modified: Fri, 27 Nov 2020 11:00:00 GMT",
@@ -158,7 +164,8 @@ func TestLifetime(t *testing.T) {
 			rfc9111.Rules{Heuristic: 10, HeuristicMax: time.Hour, TTL: second}, 0, second},
 		{"heuristic, status", date + "\nLast-Modified: Fri, 27 Nov 2026 11:00:00 GMT",
 			rfc9111.Rules{Heuristic: 10, HeuristicMax: time.Hour, TTL: second}, 503, second},
-		{"heuristic, public", date + "\nCache-Control: public\nLast-Modified: Fri, 27 Nov 2026 11:00:00 GMT",
+		{"heuristic, public", date +
+			"\nCache-Control: public\nLast-Modified: Fri, 27 Nov 2026 11:00:00 GMT",
 			rfc9111.Rules{Heuristic: 10, HeuristicMax: time.Hour}, 599, 6 * 60 * second},
 
 		// section 4.2.3

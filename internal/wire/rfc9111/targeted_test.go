@@ -107,7 +107,8 @@ func FuzzTargeted(f *testing.F) {
 		if strings.ContainsAny(field, "\r\n\x00") {
 			return
 		}
-		r := rfc9111.ReadResponse(200, lines{"Cache-Control: max-age=5", "CDN-Cache-Control:" + field}.all())
+		r := rfc9111.ReadResponse(200,
+			lines{"Cache-Control: max-age=5", "CDN-Cache-Control:" + field}.all())
 		if !r.Targeted && (r.MaxAge != 5*second || r.NoStore || len(r.Without) > 0) {
 			t.Errorf("%q has an effect: %+v", field, r)
 		}
@@ -131,7 +132,8 @@ func TestSurrogate(t *testing.T) {
 		{"Expires: 0\nSurrogate-Control: max-age=60", rfc9111.Kept, 60 * second},
 		{"Cache-Control: max-age=60\nSurrogate-Control: no-store", rfc9111.WhyNoStore, 0},
 		{"Surrogate-Control: max-age=60, Content=\"ESI/1.0\"", rfc9111.WhyPrivate, 0},
-		{"CDN-Cache-Control: max-age=60\nSurrogate-Control: content=\"ESI/1.0\";other", rfc9111.WhyPrivate, 0},
+		{"CDN-Cache-Control: max-age=60\nSurrogate-Control: content=\"ESI/1.0\";other",
+			rfc9111.WhyPrivate, 0},
 		{"Cache-Control: max-age=60\nSurrogate-Control: max-age=0", rfc9111.WhyNoFreshness, 0},
 		{"Cache-Control: max-age=5\nSurrogate-Control: max-age=60;other", rfc9111.Kept, 5 * second},
 		{"Cache-Control: max-age=5\nSurrogate-Control: no-store;other", rfc9111.Kept, 5 * second},
@@ -199,20 +201,24 @@ func TestAccelExpires(t *testing.T) {
 	}
 }
 
-// TestAccelExpiresLeavesStaleness: X-Accel-Expires says for how long an answer is fresh, and nothing of
-// how long it may be sent stale.
+// TestAccelExpiresLeavesStaleness: X-Accel-Expires says for how long an answer is fresh, and
+// nothing of how long it may be sent stale.
 func TestAccelExpiresLeavesStaleness(t *testing.T) {
 	ask := request("")
 	for fields, want := range map[string][2]time.Duration{
-		"Cache-Control: stale-while-revalidate=7, stale-if-error=9":                  {7 * second, 9 * second},
-		"Cache-Control: private, max-age=1, stale-if-error=9":                        {2 * second, 9 * second},
-		"Cache-Control: max-age=1":                                                   {2 * second, 3 * second},
-		"Cache-Control: must-revalidate, stale-while-revalidate=7, stale-if-error=9": {2 * second, 3 * second},
+		"Cache-Control: stale-while-revalidate=7, stale-if-error=9": {7 * second,
+			9 * second},
+		"Cache-Control: private, max-age=1, stale-if-error=9": {2 * second,
+			9 * second},
+		"Cache-Control: max-age=1": {2 * second, 3 * second},
+		"Cache-Control: must-revalidate, stale-while-revalidate=7, stale-if-error=9": {2 * second,
+			3 * second},
 	} {
 		r := response(200, fields+"\nX-Accel-Expires: 60")
 		rules := rfc9111.Rules{StaleWhileRevalidate: 2 * second, StaleIfError: 3 * second}
 		f, why := rules.Store(&ask, &r, now, now)
-		if got := [2]time.Duration{f.StaleWhileRevalidate, f.StaleIfError}; got != want || why != rfc9111.Kept {
+		if got := [2]time.Duration{f.StaleWhileRevalidate, f.StaleIfError}; got != want ||
+			why != rfc9111.Kept {
 			t.Errorf("%s: %v, %v, want %v", fields, why, got, want)
 		}
 	}

@@ -32,8 +32,8 @@ const (
 // let dst grow.
 //
 // Lines of a field are joined, and white space around commas is dropped (section 4.1). Of the
-// fields by which clients state preferences, the case of letters does not count either, nor does the
-// order: what is preferred is said by q. But of languages, applications may take the first.
+// fields by which clients state preferences, the case of letters does not count either, nor does
+// the order: what is preferred is said by q. But of languages, applications may take the first.
 func (v Vary) AppendKey(dst []byte, fields Fields) []byte {
 	for rest := string(v); rest != ""; {
 		var name string

@@ -27,7 +27,8 @@ func TestInvalidPatterns(t *testing.T) {
 		{"a.com:80/", "a host is named without its port"},
 		{"[::1]:80/", "a host is named without its port"},
 		{"./", "has an empty host"},
-		{"\u212a.test/", "international names are written in their ASCII form, xn--..."}, // the Kelvin sign
+		// the Kelvin sign
+		{"\u212a.test/", "international names are written in their ASCII form, xn--..."},
 		{"/a//b", "has an empty segment, which no clean path has"},
 		{"//", "has an empty segment, which no clean path has"},
 		{"/a/../b", "has a dot segment, which no clean path has"},
@@ -53,7 +54,8 @@ func TestInvalidPatterns(t *testing.T) {
 
 // A pattern has the path up to its first wildcard as its prefix.
 func TestPrefixes(t *testing.T) {
-	for pattern, want := range map[string]string{"/": "", "GET /{$}": "", "/a/b": "/a/b", "/a/b/": "/a/b",
+	for pattern, want := range map[string]string{"/": "", "GET /{$}": "", "/a/b": "/a/b",
+		"/a/b/":             "/a/b",
 		"a.com/a%20b/{x}/c": "/a b", "/{x}": "", "/a/{x...}": "/a", "/a%2Fb/{$}": "/a/b"} {
 		if p, err := route.Parse(pattern); err != nil || p.Prefix != want {
 			t.Errorf("%s: %+v, %v, want %q", pattern, p, err, want)
@@ -72,7 +74,8 @@ func TestConflicts(t *testing.T) {
 		{"GET /a/{x}", "/{y}/b", "both match some paths, and neither is more specific"},
 		{"/a/{x...}", "/{y}/b/", "both match some paths, and neither is more specific"},
 		{"/a", "GET /", "the first has the more specific path, the second the more specific method"},
-		{"GET /a", "HEAD /{x}", "the first has the more specific path, the second the more specific method"},
+		{"GET /a", "HEAD /{x}",
+			"the first has the more specific path, the second the more specific method"},
 		{"GET /{x}", "/a", "the first has the more specific method, the second the more specific path"},
 		{"GET /a", "POST /a", ""},
 		{"GET /a", "HEAD /a", ""},

@@ -96,9 +96,9 @@ func (l leaf) of(method string) *Pattern {
 }
 
 // Find returns the most specific pattern for a request, nil if there is none. host is the
-// request's, maybe with a port, and path is in the form of http1.SplitPath. values has the beginnings
-// and ends of the parts of path that the named wildcards stand for, appended to dst, in the order of
-// Names.
+// request's, maybe with a port, and path is in the form of http1.SplitPath. values has the
+// beginnings and ends of the parts of path that the named wildcards stand for, appended to dst, in
+// the order of Names.
 func (t *Tree) Find(method string, host, path []byte, dst [][2]uint32) (p *Pattern,
 	values [][2]uint32) {
 	if len(t.hosts) > 0 {

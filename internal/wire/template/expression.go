@@ -21,7 +21,8 @@ func Expression(text string) (re *regexp.Regexp, groups []string, err error) {
 		return nil, nil, errors.New("an empty expression matches everything")
 	}
 	if len(text) > maxExpression {
-		return nil, nil, fmt.Errorf("an expression has at most %d bytes, not %d", maxExpression, len(text))
+		return nil, nil, fmt.Errorf("an expression has at most %d bytes, not %d", maxExpression,
+			len(text))
 	}
 	re, err = regexp.Compile(text)
 	if err != nil {

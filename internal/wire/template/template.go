@@ -76,12 +76,12 @@ func (t *Template) Fits(host string) bool {
 	return strings.Trim(withoutPort(host), ".") != ""
 }
 
-// Expand returns the text with the parts of the request in it. In a path they stand as they were sent,
-// and behind a question mark decoded and escaped as values of parameters, so that none of them can add
-// a parameter; {query} stays as it was sent, and begins with "&" there, and {uri} is the target as it
-// was sent, as a value. A part that begins with a slash loses it behind another slash. The result
-// never begins with two slashes unless the text does: behind "//" there, the first segment is the name
-// of a server.
+// Expand returns the text with the parts of the request in it. In a path they stand as they were
+// sent, and behind a question mark decoded and escaped as values of parameters, so that none of
+// them can add a parameter; {query} stays as it was sent, and begins with "&" there, and {uri} is
+// the target as it was sent, as a value. A part that begins with a slash loses it behind another
+// slash. The result never begins with two slashes unless the text does: behind "//" there, the
+// first segment is the name of a server.
 func (t *Template) Expand(s *Source) string {
 	if t.Literal() {
 		return t.text
@@ -261,7 +261,8 @@ func checkLiteral(text, literal string, known []string) error {
 
 // sample is a request whose parts can be found again in what a template makes of them.
 func sample(captures []string, query string) *Source {
-	s := &Source{Host: "host.example", Path: Part{Text: "/uri.example"}, Below: Part{Text: "/path.example"},
+	s := &Source{Host: "host.example", Path: Part{Text: "/uri.example"},
+		Below: Part{Text: "/path.example"},
 		Query: query}
 	for range captures {
 		s.Captures = append(s.Captures, Part{Text: "capture.example"})

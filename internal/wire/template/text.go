@@ -49,7 +49,8 @@ func Parse(text string, known []string) (t Text, err error) {
 func isKnown(name string, known []string) bool {
 	return slices.Contains(known, name) || slices.ContainsFunc(known, func(k string) bool {
 		start, family := strings.CutSuffix(k, "*")
-		return family && len(name) > len(start) && strings.HasPrefix(name, start) && word.MatchString(name)
+		return family && len(name) > len(start) && strings.HasPrefix(name, start) &&
+			word.MatchString(name)
 	})
 }
 
@@ -63,9 +64,10 @@ var foreign = regexp.MustCompile(`\$(\w+|$)`)
 func Foreign(text string) string { return foreign.FindString(text) }
 
 // variable is a variable of nginx that people look for in the configuration of a proxy.
-var variable = regexp.MustCompile(`\$(remote_(addr|port|user)|host|hostname|scheme|uri|request\w*|` +
-	`args|query_string|document_\w+|realpath_root|server_\w+|proxy_\w+|http_\w+|cookie_\w+|` +
-	`arg_\w+|ssl_\w+|upstream_\w+|binary_remote_addr|is_args|connection\w*)\b`)
+var variable = regexp.MustCompile(
+	`\$(remote_(addr|port|user)|host|hostname|scheme|uri|request\w*|` +
+		`args|query_string|document_\w+|realpath_root|server_\w+|proxy_\w+|http_\w+|cookie_\w+|` +
+		`arg_\w+|ssl_\w+|upstream_\w+|binary_remote_addr|is_args|connection\w*)\b`)
 
 // Variable returns a variable of nginx that is in text, "" if there is none. Any other word behind
 // a $ may be meant: a $ is common in passwords.

@@ -11,8 +11,8 @@ const (
 	lateAfter = 250 * time.Millisecond
 	warnEvery = time.Minute
 
-	// Soon is when a Backlog is to be offered again: each time lets a little of the patience of Offer pass,
-	// see pubsub.Feed.
+	// Soon is when a Backlog is to be offered again: each time lets a little of the patience of Offer
+	// pass, see pubsub.Feed.
 	Soon = time.Millisecond
 )
 
@@ -35,8 +35,8 @@ func (b *Base) Backlog(name string, to *pubsub.Feed) Backlog {
 	return Backlog{to: to, base: b, name: name}
 }
 
-// Add gives the Feed the next messages. If they are late, because of an outage, those for which it has
-// no room wait, as does whatever is added then; else it takes all of them.
+// Add gives the Feed the next messages. If they are late, because of an outage, those for which it
+// has no room wait, as does whatever is added then; else it takes all of them.
 func (b *Backlog) Add(ms []*pubsub.Message, late bool) {
 	switch {
 	case len(ms) == 0:
@@ -53,8 +53,9 @@ func (b *Backlog) Retry() (waits bool) {
 	return len(b.ms) > 0
 }
 
-// Offering waits for d, and calls offer at the beginning, and again each millisecond while it reports that
-// something waits for room: what was read does not wait for the broker as well. The error is that of ctx.
+// Offering waits for d, and calls offer at the beginning, and again each millisecond while it
+// reports that something waits for room: what was read does not wait for the broker as well. The
+// error is that of ctx.
 func Offering(ctx context.Context, d time.Duration, offer func() (waits bool)) error {
 	over := time.After(d)
 	for {
@@ -80,8 +81,8 @@ func (b *Backlog) Waiting() (n, bytes int) {
 	return len(b.ms), bytes
 }
 
-// Lost returns what is to be added in the place of n messages that the broker has dropped before they
-// were read. It tells the log, once a minute.
+// Lost returns what is to be added in the place of n messages that the broker has dropped before
+// they were read. It tells the log, once a minute.
 func (b *Backlog) Lost(n int) *pubsub.Message {
 	b.lost += n
 	if time.Since(b.warned) > warnEvery {

@@ -53,8 +53,8 @@ type Outbox struct {
 
 // Outbox makes an outbox. A goroutine, which starts when there is first something to do, calls send
 // with one batch of at most so many messages after another, and again with the same one if it
-// returns an error. A batch is empty after a Poke. lost counts the messages that the broker refuses for good. end is the last that the
-// goroutine calls.
+// returns an error. A batch is empty after a Poke. lost counts the messages that the broker refuses
+// for good. end is the last that the goroutine calls.
 func (b *Base) Outbox(most int, send func(batch []Item) (lost int, err error), end func()) *Outbox {
 	o := &Outbox{base: b, most: most, send: send, end: end, something: make(chan struct{}, 1)}
 	b.queue.mu.Lock()

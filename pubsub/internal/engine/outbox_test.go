@@ -21,8 +21,8 @@ func newBase() (*pubsub.Hub, *engine.Base) {
 	return hub, engine.New(hub, slog.New(slog.NewTextHandler(io.Discard, nil)), "test")
 }
 
-// One server takes nothing, and its outbox fills: it loses its own oldest messages, and the outboxes
-// of other servers lose none. What was sent, or failed, is in order.
+// One server takes nothing, and its outbox fills: it loses its own oldest messages, and the
+// outboxes of other servers lose none. What was sent, or failed, is in order.
 func TestFullestLoses(t *testing.T) {
 	hub, b := newBase()
 	var stuck, sent []string
@@ -82,7 +82,8 @@ func TestBytesAreBounded(t *testing.T) {
 func TestIDs(t *testing.T) {
 	for id, want := range map[string]string{
 		"x-1": "x 1 true", "x-z": "x 35 true", "-1": " 1 false", "x": "x 0 false", "x-": "x 0 false",
-		"x-3w5e11264sgsf": "x 18446744073709551615 true", "1234567890abcd-3w5e11264sgsf": "1234567890abcd 18446744073709551615 false",
+		"x-3w5e11264sgsf":              "x 18446744073709551615 true",
+		"1234567890abcd-3w5e11264sgsf": "1234567890abcd 18446744073709551615 false",
 	} {
 		origin, number, ok := engine.ParseID(id)
 		if got := fmt.Sprint(origin, " ", number, " ", ok); got != want {

@@ -2,8 +2,8 @@ package engine
 
 import "math"
 
-// maxRecent is how many keys are remembered, at least, and half of how many at most. A topic is read
-// again from at most the whole of its stream, which may have as many origins as messages.
+// maxRecent is how many keys are remembered, at least, and half of how many at most. A topic is
+// read again from at most the whole of its stream, which may have as many origins as messages.
 const maxRecent = 1<<13 + 1<<10
 
 // Recent has the last message of each key that has had one lately. Its zero value has none. One

@@ -64,7 +64,8 @@ func TestMissing(t *testing.T) {
 		{"x", 12, 9, true, 5},
 		{"x", 13, 1 << 63, true, 1<<31 - 1},
 	} {
-		if fresh, lost := r.Fresh(row.key, row.number, row.count); fresh != row.fresh || lost != row.lost {
+		if fresh, lost := r.Fresh(row.key, row.number, row.count); fresh != row.fresh ||
+			lost != row.lost {
 			t.Errorf("row %d: %v, %d", i, fresh, lost)
 		}
 	}
