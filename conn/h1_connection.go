@@ -32,7 +32,7 @@ func (c *connection) handOn(t *loop.Thread, code coro.Code) coro.Code {
 	case c.turn != nil:
 		return c.turn.x.stays.begin(t)
 	}
-	if h, _ := loop.Local(t).(*handed); h != nil && h.keeper != nil {
+	if h, _ := loop.TaskOf(t).(*handed); h != nil && h.keeper != nil {
 		return h.begin(t)
 	}
 	return code
@@ -52,7 +52,11 @@ func (t *turn) begin2() loop.Task {
 func (c *connection) leave(t *loop.Thread) {
 	switch {
 	case c.turn == nil:
-		c.leaveHanded(t)
+		if h, _ := loop.TaskOf(t).(*handed); h != nil {
+			h.leave(t)
+		} else {
+			c.RunDeferred(0)
+		}
 	case c.turn.x.stays != nil:
 		c.leaveKept(t)
 	default:
@@ -64,16 +68,6 @@ func (c *connection) leave(t *loop.Thread) {
 func (c *connection) leaveKept(t *loop.Thread) {
 	defer c.turn.leave()
 	c.turn.x.stays.lost(t, c.port)
-}
-
-// leaveHanded is leave of a connection that a handler has taken over, unless it is handed on.
-func (c *connection) leaveHanded(t *loop.Thread) {
-	if h, _ := loop.Local(t).(*handed); h != nil {
-		defer loop.SetLocal(t, nil) // the next thread of the coroutine has taken nothing over
-		defer h.release()
-		h.conclude(t) // if there is a keeper, its handler has not returned
-	}
-	c.RunDeferred(0)
 }
 
 // turnOf returns the turn of t's coroutine.
@@ -119,8 +113,6 @@ func (c *connection) Left() {
 			return
 		}
 		x.canceled(loop.ErrClientGone)
-	} else if h := takeoverOf(&c.Thread); h != nil && h.cancel != nil {
-		h.cancel(loop.ErrClientGone)
 	}
 }
 
@@ -139,12 +131,10 @@ func (c *connection) failed(what string, args ...any) {
 // while the thread does not run.
 func (c *connection) Describe() string {
 	client := "client " + c.remote.addrPort().String()
-	x, h := c.exchange(), takeoverOf(&c.Thread)
+	x := c.exchange()
 	switch {
 	case c.state&lingers != 0:
 		return client + ", lingering"
-	case x == nil && h != nil:
-		return fmt.Sprintf("%s, hijacked by request %s, route %q", client, h.id(), h.route())
 	case x == nil && c.state&served == 0:
 		return client + ", no request yet"
 	case x == nil:

@@ -113,9 +113,7 @@ func (r *tail1) failed(what string, args ...any) {
 
 // Left is called by the loop when the client sends no more.
 func (r *tail1) Left() {
-	if r.cancel != nil {
-		r.cancel(loop.ErrClientGone)
-	}
+	r.clientLeft()
 }
 
 // Ending is called by the loop before it ends the thread, which is idle: a stop kills it.

@@ -3,6 +3,7 @@ package conn
 import (
 	"bufio"
 	"bytes"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -28,7 +29,8 @@ func (t *turn) hijack() (net.Conn, *bufio.Reader, error) {
 	c.port.tally.Hijacked++
 	r := t.giveUp(over)
 	h.of(x, true)
-	loop.SetLocal(&c.Thread, h)
+	loop.Become(&c.Thread, h)
+	loop.SetLocal(&c.Thread, nil)
 	x.req.compact()
 	x.via = takenOver
 	c.turn = nil
@@ -67,8 +69,8 @@ func (t *turn) giveUp(c net.Conn) *bufio.Reader {
 // streams are those of connections that a LightKeeper keeps, while they are attached.
 var streams = sync.Pool{New: func() any { return new(stream.Conn) }}
 
-// handed is a connection of HTTP/1.1 that a handler has taken over, and its thread's task once the
-// handler has handed it on.
+// handed is a connection of HTTP/1.1 that a handler has taken over, and its thread's task from then
+// on: while the handler runs, and while a keeper has it.
 type handed struct {
 	*connection
 	takeover
@@ -94,12 +96,30 @@ func (h *handed) release() {
 	}
 }
 
-// begin makes h the task of its thread, and runs it.
+// begin leaves the connection to the keeper, and runs h.
 func (h *handed) begin(t *loop.Thread) coro.Code {
-	loop.SetLocal(t, nil)
+	h.kept = true
 	loop.Indispensable(t)
-	loop.Become(t, h)
 	return h.Run(t)
+}
+
+// leave ends the connection, unless the keeper has it: the handler has returned, has called Goexit,
+// or was killed.
+func (h *handed) leave(t *loop.Thread) {
+	if !h.kept {
+		defer h.release()
+		h.conclude(t) // if there is a keeper, its handler has not returned
+	}
+	t.RunDeferred(0)
+}
+
+// Left is called by the loop when the client sends no more. It cancels the request's context.
+func (h *handed) Left() { h.clientLeft() }
+
+// Describe says what the connection's thread does, for a dump of threads.
+func (h *handed) Describe() string {
+	return fmt.Sprintf("client %s, hijacked by request %s, route %q",
+		h.remote.addrPort(), h.id(), h.route())
 }
 
 // Run implements loop.Task.

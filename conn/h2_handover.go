@@ -9,8 +9,8 @@ import (
 	"github.com/lwango/lwango/stream"
 )
 
-// handed2 is a stream of HTTP/2 that a handler has taken over, and its thread's body once the
-// handler has handed it on.
+// handed2 is a stream of HTTP/2 that a handler has taken over, and its thread's task from then on:
+// while the handler runs, and while a keeper has it.
 type handed2 struct {
 	*h2stream
 	takeover
@@ -23,12 +23,9 @@ type handed2 struct {
 // links are those that LightKeepers had.
 var links = sync.Pool{New: func() any { return new(h2link) }}
 
-// handedOn returns the handed2 of the stream whose thread t is; nil: there is none.
-func handedOn(t *loop.Thread) *handed2 {
+// handedOf returns the task of t if its handler has taken the stream over; nil: it has not.
+func handedOf(t *loop.Thread) *handed2 {
 	h, _ := loop.TaskOf(t).(*handed2)
-	if h == nil {
-		h, _ = loop.Local(t).(*handed2)
-	}
 	return h
 }
 
@@ -45,15 +42,11 @@ func (h *handed2) release() {
 	if h.cancel != nil {
 		h.cancel(nil)
 	}
-	if h.x != nil {
-		loop.SetLocal(&h.thread, nil)
-	}
 }
 
-// begin makes h the body of its thread, gives up the request, and runs h.
+// begin leaves the stream to the keeper, gives up the request, and runs h.
 func (h *handed2) begin(t *loop.Thread) coro.Code {
-	loop.SetLocal(t, nil)
-	loop.Become(t, h)
+	h.kept = true
 	h.giveUp(t, h.defers())
 	return h.Run(t)
 }
@@ -140,5 +133,9 @@ func (h *handed2) Ending() {
 func (h *handed2) Client() netip.Addr { return h.peer().addrPort().Addr() }
 
 func (h *handed2) failed(what string, args ...any) {
+	if !h.kept {
+		h.h2stream.failed(what, args...)
+		return
+	}
 	h.s.set.Logger.Error(what, append(args, "request_id", h.id(), "remote", h.peer().addrPort())...)
 }

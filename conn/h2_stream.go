@@ -208,11 +208,12 @@ func (st *h2stream) begin(p *http2.Pseudo, size int, ends bool) {
 // Run implements loop.Task: it serves the request.
 func (st *h2stream) Run(t *loop.Thread) coro.Code {
 	defer func() { // also when a handler ends its goroutine, or the thread is killed
-		if loop.TaskOf(t) != loop.Task(st) {
-			return
+		h := handedOf(t)
+		if h != nil && h.kept || h == nil && loop.TaskOf(t) != loop.Task(st) {
+			return // a keeper has the stream, or its answer
 		}
 		defer st.leave(t)
-		if h, _ := loop.Local(t).(*handed2); h != nil {
+		if h != nil {
 			h.conclude(t) // if there is a keeper, its handler has not returned
 		} else if r := st.x.stays; r != nil {
 			r.lost(t, st.s.port)
@@ -236,7 +237,7 @@ func (st *h2stream) Run(t *loop.Thread) coro.Code {
 		}
 		x.answer()
 	}
-	if h, _ := loop.Local(t).(*handed2); h != nil && h.keeper != nil {
+	if h := handedOf(t); h != nil && h.keeper != nil {
 		return h.begin(t)
 	}
 	if x.stays != nil {
@@ -277,7 +278,7 @@ func (st *h2stream) leave(t *loop.Thread) {
 // it over.
 func (st *h2stream) runDeferred(t *loop.Thread) {
 	if st.link != nil {
-		if h := handedOn(t); h != nil {
+		if h := handedOf(t); h != nil {
 			defer h.release()
 		}
 	}

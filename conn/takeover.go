@@ -44,8 +44,9 @@ func (w *Response) Hijack() (c net.Conn, r *bufio.Reader, err error) {
 	return w.x.via.hijack()
 }
 
-// takeover is what is left of a request whose handler has taken over what it came by. It stays with
-// the handler's coroutine, or takes the place of the thread's task, see HandOver.
+// takeover is the rest of a request whose handler has taken over its connection or stream. It is a
+// part of the thread's task: from Hijack on, or once the handler of an answer that is kept
+// open has returned.
 type takeover struct {
 	cancel context.CancelCauseFunc // of the request's context; nil: there is none
 	line   *laterLine              // nil: no access log
@@ -55,6 +56,7 @@ type takeover struct {
 
 	closeCode int32 // 0: unknown
 	panicked  bool
+	kept      bool // by keeper: its handler has returned
 }
 
 // leftover is what few requests leave behind.
@@ -83,6 +85,13 @@ func (h *takeover) of(x *exchange, hijacked bool) {
 	}
 }
 
+// clientLeft cancels the request's context: the client has left.
+func (h *takeover) clientLeft() {
+	if h.cancel != nil {
+		h.cancel(loop.ErrClientGone)
+	}
+}
+
 // id returns the ID of the request; "": nothing else has it either.
 func (h *takeover) id() string {
 	switch {
@@ -102,12 +111,9 @@ func (h *takeover) route() string {
 	return h.path.Value()
 }
 
-// takeoverOf returns that of the request on t; nil: no handler has taken it over.
+// takeoverOf returns the takeover of the request on t; nil: no handler has taken the request over.
 func takeoverOf(t *loop.Thread) *takeover {
-	if h := taken(loop.TaskOf(t)); h != nil {
-		return h
-	}
-	return taken(loop.Local(t))
+	return taken(loop.TaskOf(t))
 }
 
 func taken(by any) *takeover {
