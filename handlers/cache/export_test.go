@@ -47,7 +47,7 @@ type Asked struct {
 	Hooked           bool
 }
 
-// HeaderViewFrom implements compression.Asker.
+// HeaderViewFrom implements compression.RequestHeader.
 func (a *Asked) HeaderViewFrom(name string, from int) (value []byte, next int) {
 	for i := from; i < len(a.Fields); i++ {
 		if n, v, _ := strings.Cut(a.Fields[i], ": "); ascii.EqualFold(n, name) {
@@ -57,7 +57,7 @@ func (a *Asked) HeaderViewFrom(name string, from int) (value []byte, next int) {
 	return nil, -1
 }
 
-// Proto implements compression.Asker.
+// Proto implements compression.RequestHeader.
 func (a *Asked) Proto() string { return a.Protocol }
 
 // Subject is an answer for TestPlan, which was received Age ago.

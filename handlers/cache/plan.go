@@ -55,10 +55,10 @@ const (
 // planRequest is a request as a plan sees it.
 type planRequest struct {
 	rfc9111.Request
-	from   compression.Asker // the fields that Request only says are there
-	date   time.Time         // by the machine's clock
-	hooked bool              // layers further out may send the body in another form
-	coding *coding.Policy    // of what clients get compressed; nil: nothing
+	from   compression.RequestHeader // the fields that Request only says are there
+	date   time.Time                 // by the machine's clock
+	hooked bool                      // layers further out may send the body in another form
+	coding *coding.Policy            // of what clients get compressed; nil: nothing
 }
 
 // planResponse is an answer as a plan sees it.

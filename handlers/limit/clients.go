@@ -19,27 +19,27 @@ const (
 type clients struct {
 	seed     maphash.Seed
 	v4       *zone
-	networks crowd // the /64s of a /48
-	keys     crowd // the values of an address; nil zones: addresses count alone
+	networks bySource // the /64s of a /48
+	keys     bySource // the values of an address; nil zones: addresses count alone
 }
 
-// crowd are the clients of many sources.
-type crowd struct {
+// bySource are the clients of many sources.
+type bySource struct {
 	members *zone
 	sources *zone // counts what each source brings that is new
 }
 
-func newCrowd(r Rate, burst, fresh int) crowd {
+func newBySource(r Rate, burst, fresh int) bySource {
 	members := newZone(r, burst)
 	each := max(members.burst/int64(fresh), 1)
-	return crowd{members, makeZone(each, each*int64(fresh))}
+	return bySource{members, makeZone(each, each*int64(fresh))}
 }
 
 func newClients(r Rate, burst int, byField bool) *clients {
 	c := &clients{seed: maphash.MakeSeed(), v4: newZone(r, burst),
-		networks: newCrowd(r, burst, newNetworks)}
+		networks: newBySource(r, burst, newNetworks)}
 	if byField {
-		c.keys = newCrowd(r, burst, newKeys)
+		c.keys = newBySource(r, burst, newKeys)
 	}
 	return c
 }
@@ -65,7 +65,7 @@ func (c *clients) hash(a netip.Addr) uint64 {
 }
 
 // take counts a request of a member, or of its source if that has brought too many new ones.
-func (c crowd) take(member, source uint64, now int64) (wait int64) {
+func (c bySource) take(member, source uint64, now int64) (wait int64) {
 	if !c.members.has(member, now) && c.sources.take(source, now) > 0 {
 		member = ^source // a /48 and its first /64 have the same address
 	}

@@ -196,13 +196,13 @@ func (j *job) give() {
 
 // drop counts a copy that there will not be.
 func (j *job) drop(why int) {
-	j.settle()
+	j.stopBody()
 	j.body = nil
 	j.counts[why].Add(1)
 }
 
-// settle notes that no more of the body is awaited.
-func (j *job) settle() {
+// stopBody notes that no more of the body is awaited.
+func (j *job) stopBody() {
 	j.over = true
 	j.held.Add(-int64(len(j.body)))
 }
@@ -214,7 +214,7 @@ func (j *job) start() {
 		j.drop(busy)
 		return
 	}
-	j.settle()
+	j.stopBody()
 	if j.loop.Post(j.send) != nil { // the loop has come to its end
 		j.body = nil
 		j.counts[failed].Add(1)

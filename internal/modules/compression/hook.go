@@ -160,7 +160,7 @@ func Rank(req *conn.Request, dst, order []coding.Coding) []coding.Coding {
 }
 
 // acceptOf reads what the client accepts. ok is false if it does not say that.
-func acceptOf(req Asker) (a coding.Accept, ok bool) {
+func acceptOf(req RequestHeader) (a coding.Accept, ok bool) {
 	list, next := req.HeaderViewFrom("Accept-Encoding", 0)
 	for ok = next > 0; next > 0; list, next = req.HeaderViewFrom("Accept-Encoding", next) {
 		a.Add(list)
@@ -168,16 +168,16 @@ func acceptOf(req Asker) (a coding.Accept, ok bool) {
 	return a, ok
 }
 
-// Asker is what of a request decides in which coding its answer is sent. A conn.RequestLayer is
+// RequestHeader is what of a request decides in which coding its answer is sent. A conn.RequestLayer is
 // one.
-type Asker interface {
+type RequestHeader interface {
 	HeaderViewFrom(name string, from int) (value []byte, next int)
 	Proto() string
 }
 
 // Choose returns the coding in which the client gets a body of that type, by the order of a Policy;
 // Identity: as it is. It allocates nothing.
-func Choose(req Asker, order []coding.Coding, contentType string) coding.Coding {
+func Choose(req RequestHeader, order []coding.Coding, contentType string) coding.Coding {
 	a, ok := acceptOf(req)
 	if !ok {
 		return coding.Identity

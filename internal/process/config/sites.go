@@ -40,7 +40,7 @@ func (c *Config) buildSites(s Source) (sites []builtSite) {
 			Listeners: site.Listeners, Scheme: site.Scheme}}
 		name := RouteName{Site: siteName(site.Hosts)}
 		var depends handlers.Dependence
-		its := around.Context{Server: told{c, s.Counters, &name, &depends}, Routes: site.prefixes(s)}
+		its := around.Context{Server: routeServer{c, s.Counters, &name, &depends}, Routes: site.prefixes(s)}
 		env := handlers.Env{Dir: c.Dir, Hosts: site.Hosts, Logger: s.Logger}
 		ofSite := env.Log().With("site", name.Site)
 		compression := site.Around.Compression.within(c.compression)
@@ -170,8 +170,8 @@ func (s *Site) prefixes(src Source) *handlers.SiteRoutes {
 	return routes
 }
 
-// told notes what the modules of a site, or of the present route, ask of the server.
-type told struct {
+// routeServer notes what the modules of a site, or of the present route, ask of the server.
+type routeServer struct {
 	*Config
 	counters *Counters
 	route    *RouteName
@@ -179,30 +179,30 @@ type told struct {
 }
 
 // Loops returns the loops. Modules are built before there are any, and call it later.
-func (t told) Loops() []*loop.Loop { return t.Config.Loops }
+func (t routeServer) Loops() []*loop.Loop { return t.Config.Loops }
 
-func (t told) Background(f func(ctx context.Context)) {
+func (t routeServer) Background(f func(ctx context.Context)) {
 	t.Config.Background = append(t.Config.Background, f)
 }
 
-func (t told) Reads(path string) { t.HandlerFiles = append(t.HandlerFiles, path) }
+func (t routeServer) Reads(path string) { t.HandlerFiles = append(t.HandlerFiles, path) }
 
-func (t told) Depends(on handlers.Dependence) { *t.depends = on }
+func (t routeServer) Depends(on handlers.Dependence) { *t.depends = on }
 
-func (t told) Count() func() (*metrics.Snapshot, error) {
+func (t routeServer) Count() func() (*metrics.Snapshot, error) {
 	t.Counted = true
 	return t.snapshot
 }
 
-func (t told) Upstreams(u metrics.Upstreams) {
+func (t routeServer) Upstreams(u metrics.Upstreams) {
 	t.Config.Upstreams = append(t.Config.Upstreams, Upstreams{*t.route, u})
 }
 
-func (t told) Counts(k *metrics.Kind, of string) []atomic.Int64 {
+func (t routeServer) Counts(k *metrics.Kind, of string) []atomic.Int64 {
 	return t.counters.counts(*t.route, k, of)
 }
 
-func (t told) LargerBodies(bytes int64) { t.LargestBody = max(t.LargestBody, bytes) }
+func (t routeServer) LargerBodies(bytes int64) { t.LargestBody = max(t.LargestBody, bytes) }
 
 // plan is a route that was read: a compiled-in handler, or a module with its settings; neither if
 // the route is wrong.
