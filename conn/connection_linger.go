@@ -26,7 +26,7 @@ var (
 const lingerSpan = 10 * time.Millisecond
 
 // countLingering counts a connection that lingers.
-func (c *connection) countLingering(n int64) { c.port.tally.Lingering += n }
+func (c *connection) countLingering(n int64) { c.port.stats.Lingering += n }
 
 // lingering is the body of a connection that is being closed.
 type lingering struct {

@@ -61,7 +61,7 @@
 //	Panicked, TakenID                 what is known of the request meanwhile
 //	SetMoved, SetCloseCode            what the access log says of it
 //	CacheUse                          what a cache has done
-//	Tally, RouteTally, Handshakes     what a server counts
+//	Tally, RouteStats, Handshakes     what a server counts
 //	TimeBound, NumTimeBounds
 //	Spooled, Methods                  what a server says of itself
 //

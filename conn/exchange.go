@@ -80,7 +80,7 @@ func exchangeOf(t *loop.Thread) *exchange {
 
 // begin makes everything ready for the request whose head was read, on the thread t.
 func (x *exchange) begin(t *loop.Thread) {
-	x.c.port.tally.Requests++
+	x.c.port.stats.Requests++
 	x.counting, x.took = true, untimed
 	x.began = t.Loop().Time()
 	x.req.begin(x, t)

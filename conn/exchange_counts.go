@@ -8,9 +8,9 @@ import (
 	"github.com/lwango/lwango/internal/tls/handshake"
 )
 
-// Tally is what one loop has counted of a Server. The loop writes it, as plain words in memory that
+// Stats is what one loop has counted of a Server. The loop writes it, as plain words in memory that
 // no other loop writes to, and whatever reads it does so on the loop.
-type Tally struct {
+type Stats struct {
 	Accepted int64 // connections
 	Requests int64 // that have begun, with those that were refused
 	Ended    int64 // of these; a request whose connection was hijacked has ended, too
@@ -30,12 +30,12 @@ type Tally struct {
 
 	// Routes are the requests by the number of their counter, see RequestLayer.SetCounter, if
 	// Config.Count is set.
-	Routes []RouteTally
+	Routes []RouteStats
 }
 
-// RouteTally counts the requests of one route, or of none. Its size is a multiple of a
+// RouteStats counts the requests of one route, or of none. Its size is a multiple of a
 // cache line.
-type RouteTally struct {
+type RouteStats struct {
 	Status [6]int64 // answers by the first digit of their status; 0: the client left before one
 	Sent   int64    // bytes of the answers' bodies, before TLS; if one broke off, those acknowledged
 	Got    int64    // bytes of the requests' bodies that were read
@@ -47,7 +47,7 @@ type RouteTally struct {
 	_     [3]int64
 }
 
-// NumTimeBounds is the number of bounds of RouteTally.Times, each twice the one before.
+// NumTimeBounds is the number of bounds of RouteStats.Times, each twice the one before.
 const NumTimeBounds = 19
 
 const firstBound = 64 * time.Microsecond
@@ -56,28 +56,28 @@ const firstBound = 64 * time.Microsecond
 // before. What took longer than the last one, 16.8 s, is in Times[NumTimeBounds].
 func TimeBound(i int) time.Duration { return firstBound << i }
 
-// bucket returns the index in RouteTally.Times.
+// bucket returns the index in RouteStats.Times.
 func bucket(d time.Duration) int {
 	return min(bits.Len64(uint64(max(d-1, 0))/uint64(firstBound)), NumTimeBounds)
 }
 
-// tally is a Tally as its loop has it.
-type tally struct {
+// loopStats is a Tally as its loop has it.
+type loopStats struct {
 	_ [64]byte // no other loop writes to the same cache line, nor behind it
-	Tally
+	Stats
 	_ [64]byte
 }
 
-func (t *tally) copy() Tally {
-	c := t.Tally
+func (t *loopStats) copy() Stats {
+	c := t.Stats
 	c.Routes = slices.Clone(t.Routes)
 	return c
 }
 
 // route returns the counters of a route. There are as many as the configuration has had routes.
-func (t *tally) route(n uint32) *RouteTally {
+func (t *loopStats) route(n uint32) *RouteStats {
 	if int(n) >= len(t.Routes) {
-		t.Routes = append(t.Routes, make([]RouteTally, int(n)+1-len(t.Routes))...)
+		t.Routes = append(t.Routes, make([]RouteStats, int(n)+1-len(t.Routes))...)
 	}
 	return &t.Routes[n]
 }
@@ -96,7 +96,7 @@ func (x *exchange) count(status int) {
 		return
 	}
 	x.counting = false
-	x.c.port.tally.Ended++
+	x.c.port.stats.Ended++
 	if x.set.Count {
 		x.countRoute(status)
 	}
@@ -106,7 +106,7 @@ func (x *exchange) count(status int) {
 //
 //go:noinline
 func (x *exchange) countRoute(status int) {
-	p := x.c.port.tally.route(x.req.counter)
+	p := x.c.port.stats.route(x.req.counter)
 	p.Status[min(max(status/100, 0), 5)]++
 	p.Sent += x.sentBody()
 	p.Got += x.req.body.read

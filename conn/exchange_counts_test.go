@@ -9,12 +9,12 @@ import (
 )
 
 // tallied adds up what the loops of s have counted; of the routes only the first one.
-func tallied(s *site) (sum conn.Tally) {
+func tallied(s *site) (sum conn.Stats) {
 	s.T.Helper()
-	sum.Routes = make([]conn.RouteTally, 1)
+	sum.Routes = make([]conn.RouteStats, 1)
 	for _, l := range s.All {
 		loops.On(s.T, l, func(l *loop.Loop) {
-			t := s.Tally(l)
+			t := s.Stats(l)
 			sum.Accepted += t.Accepted
 			sum.Requests += t.Requests
 			sum.Ended += t.Ended

@@ -116,7 +116,7 @@ func (t *turn) handshake() error {
 // noteHandshake counts a handshake that has failed, and logs now and then how many have. A client
 // that only looks whether the port is open, or keeps a connection for later, has begun none.
 func (p *port) noteHandshake(t *turn, err error) {
-	p.tally.FailedHandshakes++
+	p.stats.FailedHandshakes++
 	s := p.server
 	s.failedHandshakes.Add(1)
 	if s.handshakeNote.now(p.loop) {

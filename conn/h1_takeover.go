@@ -26,7 +26,7 @@ func (t *turn) hijack() (net.Conn, *bufio.Reader, error) {
 		h.client = new(peer)
 		*h.client = peerOf(client)
 	}
-	c.port.tally.Hijacked++
+	c.port.stats.Hijacked++
 	r := t.giveUp(over)
 	h.of(x, true)
 	loop.Become(&c.Thread, h)
@@ -83,7 +83,7 @@ func (h *handed) release() {
 	if h.line != nil {
 		h.line.write(&h.takeover)
 	}
-	h.port.tally.Hijacked--
+	h.port.stats.Hijacked--
 	if h.cancel != nil {
 		h.cancel(nil)
 	}

@@ -232,7 +232,7 @@ func TestHTTP2NeverReads(t *testing.T) {
 				"a")
 		}
 		r.flush()
-		s.Settled("all wait", func(l *loop.Loop) bool { return s.Server.Tally(l).Streams == streams })
+		s.Settled("all wait", func(l *loop.Loop) bool { return s.Server.Stats(l).Streams == streams })
 		if n := int64(heap() - before); n > 40<<20 {
 			t.Errorf("%d bytes", n)
 		}

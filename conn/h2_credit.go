@@ -50,7 +50,7 @@ func (s *session) returnWindow() {
 	if s.flags&windowReturned == 0 {
 		s.flags |= windowReturned
 		s.server().windows.Give(s.Inflow.Size - http2.Window)
-		s.port.tally.Sessions--
+		s.port.stats.Sessions--
 		if s.port.sessions--; s.port.sessions == 0 {
 			s.port.trimStreams()
 		}

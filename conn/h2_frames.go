@@ -141,7 +141,7 @@ func (s *session) wasClosed(id uint32) bool {
 
 // countReset counts a stream that has ended without an answer because of the client.
 func (s *session) countReset() http2.Code {
-	s.port.tally.Resets++
+	s.port.stats.Resets++
 	return s.ChargeReset()
 }
 

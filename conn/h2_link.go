@@ -58,7 +58,7 @@ func (st *h2stream) take() (*h2link, error) {
 	st.link = l
 	st.x.hijacked()
 	st.x.via = takenOver
-	st.s.port.tally.Tunnels++
+	st.s.port.stats.Tunnels++
 	return l, nil
 }
 

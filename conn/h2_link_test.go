@@ -193,7 +193,7 @@ func TestLinkHalves(t *testing.T) {
 	if text := <-got; text != "more." {
 		t.Error(text)
 	}
-	s.Settled("no streams", func(l *loop.Loop) bool { return s.Server.Tally(l).Streams == 0 })
+	s.Settled("no streams", func(l *loop.Loop) bool { return s.Server.Stats(l).Streams == 0 })
 }
 
 // TestLinkAfterwards: what a handler has left to others is closed when it returns, and knows
@@ -219,7 +219,7 @@ func TestLinkAfterwards(t *testing.T) {
 		t.Error(first, last)
 	}
 	r.until(http2.Data) // the end of the stream
-	s.Settled("no streams", func(l *loop.Loop) bool { return s.Server.Tally(l).Streams == 0 })
+	s.Settled("no streams", func(l *loop.Loop) bool { return s.Server.Stats(l).Streams == 0 })
 	s.On(func(*loop.Loop) {
 		if _, err := kept.Read(make([]byte, 1)); !errors.Is(err, net.ErrClosed) {
 			t.Error(err)

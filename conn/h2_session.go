@@ -113,7 +113,7 @@ func (s *session) begin() {
 	s.Out = http2.AppendSetting(s.Out, http2.MaxHeaderListSize, uint32(s.set.MaxHeaderSize))
 	loop.Become(&c.Thread, s)
 	c.state |= served
-	c.port.tally.Sessions++
+	c.port.stats.Sessions++
 	c.port.sessions++
 }
 

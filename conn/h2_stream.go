@@ -305,7 +305,7 @@ func (st *h2stream) canceled() {
 func (st *h2stream) Ended() {
 	s := st.s
 	if st.link != nil {
-		s.port.tally.Tunnels--
+		s.port.stats.Tunnels--
 		if st.mayStillSend() { // release has ended this half, perhaps just now
 			s.drain(st)
 		}
@@ -325,7 +325,7 @@ func (st *h2stream) Ended() {
 
 // count counts streams whose threads have not ended.
 func (s *session) count(n int) {
-	t := s.port.tally
+	t := s.port.stats
 	was := s.active
 	s.active += n
 	t.Streams += int64(n)

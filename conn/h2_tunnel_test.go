@@ -156,8 +156,8 @@ func TestHTTP2Tally(t *testing.T) {
 		return 204
 	}})
 	tally := func() string {
-		var y conn.Tally
-		s.On(func(l *loop.Loop) { y = s.Server.Tally(l) })
+		var y conn.Stats
+		s.On(func(l *loop.Loop) { y = s.Server.Stats(l) })
 		return fmt.Sprint(y.Sessions, y.AtWork, y.Streams, y.Tunnels, y.Resets)
 	}
 	r := dial2(t, s)
@@ -173,11 +173,11 @@ func TestHTTP2Tally(t *testing.T) {
 		t.Error(got)
 	}
 	r.frame(http2.RSTStream, 0, 1, "\x00\x00\x00\x08").flush()
-	s.Settled("a reset", func(l *loop.Loop) bool { return s.Server.Tally(l).Streams == 2 })
+	s.Settled("a reset", func(l *loop.Loop) bool { return s.Server.Stats(l).Streams == 2 })
 	close(release)
 	r.until(http2.Headers)
 	r.frame(http2.Data, http2.EndStream, 5, "").flush()
-	s.Settled("no streams", func(l *loop.Loop) bool { return s.Server.Tally(l).Streams == 0 })
+	s.Settled("no streams", func(l *loop.Loop) bool { return s.Server.Stats(l).Streams == 0 })
 	if got := tally(); got != "1 0 0 0 1" {
 		t.Error(got)
 	}

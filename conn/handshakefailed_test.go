@@ -45,10 +45,10 @@ func TestFailedHandshakes(t *testing.T) {
 		c := dial(t, addr)
 		client.does(c)
 		c.Close()
-		var tally conn.Tally
+		var tally conn.Stats
 		wait.Until(t, "its connection has ended", func() (ended bool) {
 			s.On(func(l *loop.Loop) {
-				tally = s.Server.Tally(l)
+				tally = s.Server.Stats(l)
 				ended = tally.Accepted == int64(i+1) && s.Active() == 0
 			})
 			return ended

@@ -45,7 +45,7 @@ type port struct {
 	wildcard bool           // connections have different ones
 	locals   locals
 
-	tally *tally // the loop's
+	stats *loopStats // the loop's
 
 	// untaken is how many bytes of their answers the clients of overdue connections had not taken
 	// when Overdue last looked. Few connections need it, so their records do not have it.

@@ -35,7 +35,7 @@ type Server struct {
 	handshakeNote    seldom
 	failedHandshakes atomic.Int64 // since the last line in the log
 
-	tallies  sync.Map     // *loop.Loop -> *tally
+	stats    sync.Map     // *loop.Loop -> *tally
 	detached atomic.Int64 // see Detached
 	panics   atomic.Int64 // see Panicked
 	windows  http2.Growth // of uploads by HTTP/2
@@ -101,26 +101,26 @@ func (s *Server) Serve(l *loop.Loop, ln Listener) (*loop.Listener, error) {
 	p.local = loop.LocalAddr(ln.FD)
 	p.wildcard = p.local.Addr().IsUnspecified()
 	s.admission.serves(l)
-	t, _ := s.tallies.LoadOrStore(l, new(tally))
-	p.tally = t.(*tally)
+	t, _ := s.stats.LoadOrStore(l, new(loopStats))
+	p.stats = t.(*loopStats)
 	return l.Accept(ln.FD, p.accept)
 }
 
 // Requests returns how many requests have begun on l, those included that were refused. It is
 // called on l.
 func (s *Server) Requests(l *loop.Loop) int64 {
-	if t, ok := s.tallies.Load(l); ok {
-		return t.(*tally).Requests
+	if t, ok := s.stats.Load(l); ok {
+		return t.(*loopStats).Requests
 	}
 	return 0
 }
 
-// Tally returns what l has counted. It is called on l.
-func (s *Server) Tally(l *loop.Loop) Tally {
-	if t, ok := s.tallies.Load(l); ok {
-		return t.(*tally).copy()
+// Stats returns what l has counted. It is called on l.
+func (s *Server) Stats(l *loop.Loop) Stats {
+	if t, ok := s.stats.Load(l); ok {
+		return t.(*loopStats).copy()
 	}
-	return Tally{}
+	return Stats{}
 }
 
 // Detached returns how many connections an http.Handler off the loops has taken over. Each counts
@@ -136,7 +136,7 @@ func (s *Server) Panicked() int64 { return s.panics.Load() }
 func (s *Server) Refusing() int { return int(s.admission.refusing.Load()) }
 
 func (p *port) accept(fd int, remote netip.AddrPort) {
-	p.tally.Accepted++
+	p.stats.Accepted++
 	a, cfg := &p.server.admission, p.server.settings.Load()
 	proxies := p.proxies(cfg)
 	header := proxies != nil && proxies.Protocol

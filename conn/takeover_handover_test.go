@@ -162,7 +162,7 @@ func TestHandOver(t *testing.T) {
 				}
 			})
 			k.onLoop(func() {
-				if n := s.Tally(k.thread.Loop()); n.Hijacked+n.Tunnels != 1 {
+				if n := s.Stats(k.thread.Loop()); n.Hijacked+n.Tunnels != 1 {
 					t.Error("not counted")
 				}
 			})

@@ -82,7 +82,7 @@ func (w ResponseLayer) KeepOpen(k Keeper) (*Tail, error) {
 	tail.counter, tail.status = x.req.counter, int16(w.status)
 	x.counting = false
 	if x.set.Count {
-		p := x.c.port.tally.route(tail.counter)
+		p := x.c.port.stats.route(tail.counter)
 		p.Got += x.req.body.read
 		p.Sent += x.sentBody()
 		p.Cache[x.cache]++
@@ -93,7 +93,7 @@ func (w ResponseLayer) KeepOpen(k Keeper) (*Tail, error) {
 
 // finish notes that the answer has ended. The result is as laterLine.write has it.
 func (w *Tail) finish(p *port) (fullLog AccessLog) {
-	t := p.tally
+	t := p.stats
 	t.Ended++
 	if p.server.settings.Load().Count {
 		p := t.route(w.counter)

@@ -179,7 +179,7 @@ func TestKeptButNotBegun(t *testing.T) {
 						c.Close()
 						s.Idle()
 						s.On(func(l *loop.Loop) {
-							n := s.Tally(l)
+							n := s.Stats(l)
 							if n.Ended != n.Requests || n.Hijacked != 0 || n.Tunnels != 0 {
 								t.Errorf("counted %+v", n)
 							}

@@ -32,10 +32,10 @@ type observed struct {
 	topics   *pubsub.Hub  // those at the start; nil: none
 	start    time.Time
 	counters *config.Counters
-	// tallies are what the loops have counted by their last answers, by the loops' numbers. Each loop
+	// connStats are what the loops have counted by their last answers, by the loops' numbers. Each loop
 	// stores its own. So the sums do not fall while a loop that is held up does not answer.
-	tallies []atomic.Pointer[conn.Tally]
-	now     atomic.Pointer[inForce]
+	connStats []atomic.Pointer[conn.Stats]
+	now       atomic.Pointer[inForce]
 }
 
 // inForce is what handlers see of a configuration. It does not change.
@@ -50,7 +50,7 @@ func (s *server) observe(c *config.Config) {
 	if s.observed == nil {
 		s.observed = &observed{loops: s.loops, conn: s.conn, watchdog: s.watchdog, cache: s.source.Cache,
 			topics: s.source.Topics, start: time.Now(), counters: s.source.Counters,
-			tallies: make([]atomic.Pointer[conn.Tally], len(s.loops))}
+			connStats: make([]atomic.Pointer[conn.Stats], len(s.loops))}
 	}
 	c.Observe(s.observed.snapshot)
 	s.observed.now.Store(&inForce{c.Upstreams, c.StreamReports(), c.Certs().Certificates()})
@@ -72,8 +72,8 @@ func (s *observed) snapshot() (*status.Snapshot, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), answerWait)
 	defer cancel()
 	answers := askLoops(ctx, s.loops, func(i int) loop.Stats {
-		t := s.conn.Tally(s.loops[i])
-		s.tallies[i].Store(&t)
+		t := s.conn.Stats(s.loops[i])
+		s.connStats[i].Store(&t)
 		return s.loops[i].Stats()
 	})
 	out := s.common()
@@ -192,8 +192,8 @@ func (s *observed) sum(g *status.Snapshot) {
 	names := s.counters.Names()
 	routes := make([]status.Route, len(names))
 	c, r := &g.Connections, &g.Requests
-	for i := range s.tallies {
-		t := s.tallies[i].Load()
+	for i := range s.connStats {
+		t := s.connStats[i].Load()
 		if t == nil { // the loop has not answered yet
 			continue
 		}

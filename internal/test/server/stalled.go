@@ -23,7 +23,7 @@ func (s *Server) StalledBytes(path string, window, size int, still func(requests
 	first := s.stall(path, before, window)
 	settle := func(n int) int64 {
 		s.T.Helper()
-		s.Settled("all wait", func(l *loop.Loop) bool { return s.Server.Tally(l).Streams == int64(n) })
+		s.Settled("all wait", func(l *loop.Loop) bool { return s.Server.Stats(l).Streams == int64(n) })
 		if still != nil {
 			still(n)
 		}
