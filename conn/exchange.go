@@ -36,12 +36,12 @@ type exchange struct {
 
 // ofRequest is what else an exchange has of its request. Nothing of it is left for the next one.
 type ofRequest struct {
-	began    time.Time
-	unheard  bool // the client left before the head went out, which ended a wait of the handler
-	upstream upstream
-	cache    CacheUse
-	duplex   *Duplex
-	stays    stayer // goes on with the answer; nil: the handler does
+	began      time.Time
+	clientLeft bool // the client left before the head went out, which ended a wait of the handler
+	upstream   upstream
+	cache      CacheUse
+	duplex     *Duplex
+	stays      stayer // goes on with the answer; nil: the handler does
 
 	task    context.Context // of the runtime's trace; nil: there was none when the request began
 	ctx     context.Context // of the request; nil: none was needed
@@ -160,14 +160,14 @@ func called(t *loop.Thread, mark, status int) {
 	if x != nil && x.set.Count {
 		x.took = clock() - x.called
 	}
-	if x != nil && !x.unheard && len(x.resp.pages) > 0 {
+	if x != nil && !x.clientLeft && len(x.resp.pages) > 0 {
 		x.settle() // the handler's Duplex: what is read and made from here on is so in the usual way
 		status = x.errorPage(status)
 		x = exchangeOf(t)
 	}
 	if x != nil {
 		x.settle()
-		if x.unheard && x.resp.unmadeBy(status) {
+		if x.clientLeft && x.resp.noAnswer(status) {
 			x.resp.fail(true)
 		}
 		x.resp.finish(status)
@@ -179,10 +179,10 @@ func called(t *loop.Thread, mark, status int) {
 	t.RunDeferred(mark)
 }
 
-// unmadeBy reports that a handler which has returned that status has not made an answer: it has
+// noAnswer reports that a handler which has returned that status has not made an answer: it has
 // given up when its wait has ended because the client had left. 200 would be a lie then. A client
 // that has closed its sending half alone gets what the handler has made all the same.
-func (w *Response) unmadeBy(status int) bool {
+func (w *Response) noAnswer(status int) bool {
 	return status == 0 && w.phase == open && w.early == 0 && w.kind == gathered && len(w.buf) == 0
 }
 
@@ -308,7 +308,7 @@ func (x *exchange) call(h Handler) (status int) {
 	}()
 	status = h(&x.req, &x.resp)
 	if x := exchangeOf(t); x != nil {
-		x.unheard = !x.resp.HeadSent() && loop.SawClientGone(t)
+		x.clientLeft = !x.resp.HeadSent() && loop.SawClientGone(t)
 	}
 	err := t.Join()
 	returned = true
@@ -348,7 +348,7 @@ func threadFailed(t *loop.Thread, err error) {
 		rec.failed("conn: thread of a handler failed", withStack(err)...)
 	}
 	if x := rec.exchange(); x != nil {
-		x.unheard = x.unheard || left && !x.resp.HeadSent()
+		x.clientLeft = x.clientLeft || left && !x.resp.HeadSent()
 		x.resp.fail(false)
 	}
 }

@@ -232,9 +232,9 @@ func (x *exchange) left() bool {
 	case 0:
 		return x.req.Thread.Gone() || x.req.body.cut()
 	case 400: // which Body.failure gives for a body that was cut
-		return x.unheard || x.req.body.cut()
+		return x.clientLeft || x.req.body.cut()
 	}
-	return x.unheard
+	return x.clientLeft
 }
 
 // awaitLog waits because the connection has used more than its share of the access log's room: the

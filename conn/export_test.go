@@ -66,7 +66,7 @@ func Refusing(s *Server) int { return int(s.admission.refusing.Load()) }
 // FirstBad returns the first field of h that must not be sent.
 func FirstBad(h *Header) *Field { return h.firstBad() }
 
-func Vouch(h *Header, n int) { h.vouch(n) }
+func MarkValid(h *Header, n int) { h.markValid(n) }
 
 // DecodeJSON is what BindJSON does with a body.
 func DecodeJSON(text []byte, v any, strict bool) error { return decodeJSON(text, v, strict) }

@@ -116,11 +116,11 @@ func (f *Field) sendable() bool {
 	return http1.ValidToken(f.Name) && http1.ValidFieldValue(f.Value)
 }
 
-// Vouch says that the fields behind the first n are valid, since another server's head was parsed
+// MarkValid says that the fields behind the first n are valid, since another server's head was parsed
 // there. So the server does not look at each octet of them again.
-func (w ResponseLayer) Vouch(n int) {
+func (w ResponseLayer) MarkValid(n int) {
 	w.live()
-	w.header.vouch(n)
+	w.header.markValid(n)
 }
 
 // AddValid adds n fields, of which there is the text, each as "name: value\r\n", and more behind
@@ -131,19 +131,19 @@ func (w ResponseLayer) AddValid(text string, n int, more ...Field) {
 	for before := len(h.fields); h.valid < before && h.fields[h.valid].sendable(); {
 		h.valid++
 	}
-	vouched := h.valid == len(h.fields)
+	allValid := h.valid == len(h.fields)
 	h.fields = slices.Grow(h.fields, n+len(more))
 	for text != "" {
 		var f Field
 		f.Name, f.Value, text = http1.CutField(text)
 		h.fields = append(h.fields, f)
 	}
-	if h.fields = append(h.fields, more...); vouched {
+	if h.fields = append(h.fields, more...); allValid {
 		h.valid = len(h.fields)
 	}
 }
 
-func (h *Header) vouch(n int) {
+func (h *Header) markValid(n int) {
 	n = min(n, len(h.fields)) // Set has dropped all but one of several
 	for h.valid < n && h.fields[h.valid].sendable() {
 		h.valid++

@@ -270,11 +270,11 @@ func TestEachFieldIsLookedAt(t *testing.T) {
 				n := h.Len()
 				h.Set(name, "good")
 				h.Set("other", "good")
-				conn.Vouch(&h, n)
+				conn.MarkValid(&h, n)
 			case 4: // for the new field alone
 				n := h.Len()
 				h.Add(name, "good")
-				conn.Vouch(&h, n)
+				conn.MarkValid(&h, n)
 			case 0:
 				h.Add(name, value)
 			case 1:

@@ -308,7 +308,7 @@ func (d *Duplex) drop() {
 // writing.
 func (d *Duplex) End() error {
 	d.x.settle()
-	return d.x.resp.excuse(d.x.via.writeError())
+	return d.x.resp.unlessTapped(d.x.via.writeError())
 }
 
 // Held returns how many bytes are held.
@@ -331,7 +331,7 @@ func (d *Duplex) SendHeld() (left int, err error) {
 	left, err = d.x.via.sendHeld()
 	if w := &d.x.resp; w.tap != nil {
 		if err != nil {
-			err = w.excuse(err)
+			err = w.unlessTapped(err)
 			left = 0
 		} else if left == 0 && w.tap.part.given {
 			w.endPart()
@@ -349,7 +349,7 @@ func (d *Duplex) SendHeld() (left int, err error) {
 func (d *Duplex) Await(limit time.Duration, read bool, sources ...loop.Source) error {
 	err := d.x.via.awaitDuplex(limit, read, sources)
 	if err != nil && d.x.resp.tap != nil && errors.Is(err, loop.ErrClientGone) {
-		return d.x.resp.excuse(err)
+		return d.x.resp.unlessTapped(err)
 	}
 	return err
 }

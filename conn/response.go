@@ -291,7 +291,7 @@ func (w *Response) Abort() {
 	w.live()
 	switch w.phase {
 	case streamed:
-		if a := w.tap; a != nil && a.fate == Withheld {
+		if a := w.tap; a != nil && a.verdict == Withheld {
 			w.buf = w.buf[:0]
 		} else if w.kind == gathered {
 			_ = w.stream(w.buf)
@@ -462,13 +462,13 @@ func (w *Response) stream(p []byte) error {
 		w.sendHead(cmp.Or(w.early, 200), p, true)
 	}
 	if len(p) == 0 {
-		return w.excuse(w.x.via.writeError())
+		return w.unlessTapped(w.x.via.writeError())
 	}
 	if a := w.x.subrequest; a != nil && a.most == 0 {
 		return a.drop(int64(len(p)))
 	}
 	if w.plan.bare && !w.narrowed() {
-		if a := w.tap; a != nil && a.fate == Withheld {
+		if a := w.tap; a != nil && a.verdict == Withheld {
 			return errWithheld
 		}
 		w.x.via.spend(0) // nothing else would end an endless body, or let others run meanwhile

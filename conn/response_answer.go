@@ -44,7 +44,7 @@ func (w *Response) JSON(status int, v any) int {
 	if w.phase != open || err == ErrBadField {
 		return status // finish sees to it
 	}
-	return w.unmade("conn: JSON of an answer cannot be made", err)
+	return w.failBody("conn: JSON of an answer cannot be made", err)
 }
 
 // wholeJSON is what a Response's json.Encoder writes to: each value in one call.
@@ -83,7 +83,7 @@ func (w *Response) HTML(status int, t Template, data any) int {
 	}
 	w.implyType("text/html; charset=utf-8")
 	if err := t.Execute((*wholeText)(w), data); err != nil {
-		return w.unmade("conn: page of an answer cannot be made", err)
+		return w.failBody("conn: page of an answer cannot be made", err)
 	}
 	return status
 }
@@ -132,8 +132,8 @@ func (h *Header) del(names ...string) {
 	}
 }
 
-// unmade makes a body that could not be made a 500.
-func (w *Response) unmade(what string, err error) int {
+// failBody makes a body that could not be made a 500.
+func (w *Response) failBody(what string, err error) int {
 	w.Layer().DropBody()
 	w.header.dropContent()
 	w.logFailure(what, err)

@@ -185,7 +185,7 @@ func (w *Response) push() error {
 			return err
 		}
 	}
-	return w.excuse(w.x.via.flush())
+	return w.unlessTapped(w.x.via.flush())
 }
 
 // rest gives up what the encoder holds while nothing is written. It is called behind push.

@@ -57,13 +57,13 @@ func (w *Response) sendOfPart(p []byte) error {
 	var err error
 	if len(part) > 0 {
 		at.left -= int64(len(part))
-		if err = w.excuse(w.send(part)); err == nil && at.left == 0 && !a.lost {
+		if err = w.unlessTapped(w.send(part)); err == nil && at.left == 0 && !a.lost {
 			err = w.give()
 		}
 	} else if w.x.via.spend(len(p)); a.left { // no write tells that
 		err = loop.ErrClientGone
 	}
-	if err == nil && at.given && a.deaf && !a.heard { // nobody wants the rest
+	if err == nil && at.given && a.done && !a.ended { // nobody wants the rest
 		w.phase = complete
 		err = ErrComplete
 	}
@@ -108,10 +108,10 @@ func (w *Response) cutOut(p *part) {
 	w.size, w.trailer = p.left, nil
 }
 
-// deafen is called when the tap wants no more of an answer of which the client has not got its
+// finish is called when the tap wants no more of an answer of which the client has not got its
 // part.
-func (a *tapped) deafen() {
-	a.deaf, a.lost = true, false
+func (a *tapped) finish() {
+	a.done, a.lost = true, false
 	if t := a.x.req.Thread; t != nil {
 		t.KeepWaiting(a.waits)
 	}

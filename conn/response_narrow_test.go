@@ -26,7 +26,7 @@ type narrowing struct {
 	from, n int64
 }
 
-func (p *narrowing) Head(resp *conn.Response, h *conn.SentHead) conn.Fate {
+func (p *narrowing) Head(resp *conn.Response, h *conn.SentHead) conn.Verdict {
 	fate := p.tap.Head(resp, h)
 	resp.Layer().Narrow(p.status, p.from, p.n)
 	return fate
@@ -98,7 +98,7 @@ func TestNarrow(t *testing.T) {
 			{206, 10, 10}, {206, 60_000, 30_000}, {206, 0, size}, {206, size - 1, 1},
 			{304, 0, 0}, {416, 0, 0},
 		} {
-			for _, fate := range []conn.Fate{conn.Tapped, conn.Passes} {
+			for _, fate := range []conn.Verdict{conn.Tapped, conn.Passes} {
 				modes.Run(t, func(t *testing.T, m modes.Mode) {
 					taps := make(chan *narrowing, 1)
 					logged := new(logtext.Buffer)
@@ -107,7 +107,7 @@ func TestNarrow(t *testing.T) {
 						if req.Path() == "/next" {
 							return w.Text(200, "next")
 						}
-						p := &narrowing{tap{fate: map[int]conn.Fate{200: fate}}, part.status, part.from, part.n}
+						p := &narrowing{tap{fate: map[int]conn.Verdict{200: fate}}, part.status, part.from, part.n}
 						req.Defer(func() { taps <- p })
 						status, _ := req.Layer().Tap(w, tt.h, p, nil)
 						return status
@@ -152,7 +152,7 @@ func TestNarrow(t *testing.T) {
 func TestNarrowEnds(t *testing.T) {
 	wrote := make(chan int, 1)
 	h := func(req *conn.Request, w *conn.Response) int {
-		p := &narrowing{tap{fate: map[int]conn.Fate{200: conn.Passes}}, 206, 10, 10}
+		p := &narrowing{tap{fate: map[int]conn.Verdict{200: conn.Passes}}, 206, 10, 10}
 		status, _ := req.Layer().Tap(w, func(_ *conn.Request, w *conn.Response) int {
 			w.Header().Set("Content-Length", fmt.Sprint(1<<40))
 			n := 0
@@ -221,10 +221,10 @@ func TestNarrowSkips(t *testing.T) {
 // with them: while the handler goes on, and also where it has ended before.
 func TestNarrowEndsLate(t *testing.T) {
 	t.Parallel()
-	for _, fate := range []conn.Fate{conn.Tapped, conn.Passes} {
+	for _, fate := range []conn.Verdict{conn.Tapped, conn.Passes} {
 		release := new(loop.Promise[struct{}])
 		s := start(t, modes.HTTP2, conn.Config{Handler: func(req *conn.Request, w *conn.Response) int {
-			p := &narrowing{tap{fate: map[int]conn.Fate{200: fate}}, 206, 0, 10}
+			p := &narrowing{tap{fate: map[int]conn.Verdict{200: fate}}, 206, 0, 10}
 			status, _ := req.Layer().Tap(w, func(req *conn.Request, w *conn.Response) int {
 				d := req.Layer().Duplex()
 				w.Header().Set("Content-Length", "100000")

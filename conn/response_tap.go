@@ -15,7 +15,7 @@ type Tap interface {
 	// Head takes the head, once, and decides what becomes of the answer. It may change the header of
 	// resp, and no more of that. h is valid until Head returns, and the slice of its fields is the
 	// header's own. If h is Whole, Head may take the content as well.
-	Head(resp *Response, h *SentHead) Fate
+	Head(resp *Response, h *SentHead) Verdict
 
 	// Write takes a piece of the content, which is valid until Write returns. It may wait, but not
 	// for the client. It reports whether it wants more; if not, nothing else is called.
@@ -41,13 +41,13 @@ type Tap interface {
 	Room() int64
 }
 
-// Fate is what becomes of an answer.
-type Fate uint8
+// Verdict is what becomes of an answer.
+type Verdict uint8
 
 const (
-	Passes   Fate = iota // the client gets it, and the tap wants no more of it, nor another call
-	Tapped               // the client gets it, and the tap its content
-	Withheld             // the client gets none of it, and the handler gets no further
+	Passes   Verdict = iota // the client gets it, and the tap wants no more of it, nor another call
+	Tapped                  // the client gets it, and the tap its content
+	Withheld                // the client gets none of it, and the handler gets no further
 )
 
 // errWithheld is the error of writes to an answer that the client does not get.
@@ -61,11 +61,11 @@ type tapped struct {
 	copied
 	said SentHead
 
-	fate      Fate
+	verdict   Verdict
 	part      part  // that the client gets
 	headed    bool  // Head was called
-	deaf      bool  // the tap wants no more, and is not called any more
-	heard     bool  // it has had its End
+	done      bool  // the tap wants no more, and is not called any more
+	ended     bool  // it has had its End
 	unsound   bool  // see Sink.End
 	forwarded bool  // see SentHead.Forwarded
 	lost      bool  // the client takes no more, and the handler is not told
@@ -129,7 +129,7 @@ func (r RequestLayer) Tap(resp *Response, h Handler, t Tap,
 // returned is Tap behind the handler.
 func (a *tapped) returned(w *Response, status int) (int, bool) {
 	switch {
-	case a.fate == Withheld:
+	case a.verdict == Withheld:
 		a.withhold(w)
 		return status, true
 	case w.phase == aborted && !w.HeadSent():
@@ -172,12 +172,12 @@ func (a *tapped) returned(w *Response, status int) (int, bool) {
 			a.unsound = true
 		}
 	}
-	fate := a.head(w, final, content, whole)
+	verdict := a.head(w, final, content, whole)
 	p := a.part
-	if p.narrow && (whole || w.kind == file && fate == Passes) {
+	if p.narrow && (whole || w.kind == file && verdict == Passes) {
 		a.part = part{} // it is cut out here
 	}
-	switch fate {
+	switch verdict {
 	case Withheld:
 		a.withhold(w)
 		return status, true
@@ -210,7 +210,7 @@ func (a *tapped) withhold(w *Response) {
 
 // head shows the tap the head of the answer, and returns what becomes of that. content is what the
 // body begins with, or, with whole, all of it.
-func (a *tapped) head(w *Response, status int, content []byte, whole bool) Fate {
+func (a *tapped) head(w *Response, status int, content []byte, whole bool) Verdict {
 	h := &a.said
 	*h = SentHead{Status: status, Length: w.size, Relayed: w.manner == relayed, Forwarded: a.forwarded,
 		Fields: w.header.fields}
@@ -230,9 +230,9 @@ func (a *tapped) head(w *Response, status int, content []byte, whole bool) Fate 
 		}
 	}
 	a.headed = true
-	a.fate = a.to.Head(w, h)
+	a.verdict = a.to.Head(w, h)
 	*h = SentHead{}
-	return a.fate
+	return a.verdict
 }
 
 // headTap is called before the head goes out. It reports whether it does not.
@@ -241,7 +241,7 @@ func (w *Response) headTap(status int, first []byte) (withheld bool) {
 	if !a.headed {
 		a.head(w, status, first, false)
 	}
-	switch a.fate {
+	switch a.verdict {
 	case Withheld:
 		w.phase, w.status, w.left = streamed, status, w.size
 		w.plan.bare = true
@@ -256,7 +256,7 @@ func (w *Response) headTap(status int, first []byte) (withheld bool) {
 func (w *Response) dropTap() {
 	a := w.tap
 	if a.part.narrow { // of which the client has not got all
-		a.deafen()
+		a.finish()
 		return
 	}
 	w.tap = nil
@@ -267,7 +267,7 @@ func (w *Response) dropTap() {
 func (a *tapped) take(p []byte) bool {
 	n := min(a.ahead, int64(len(p)))
 	a.ahead -= n
-	if p = p[n:]; len(p) == 0 || a.deaf {
+	if p = p[n:]; len(p) == 0 || a.done {
 		return true
 	}
 	return a.to.Write(a.x.req.Thread, p)
@@ -276,7 +276,7 @@ func (a *tapped) take(p []byte) bool {
 // tapPiece is piece for an answer that is tapped. It stands apart because stacks are small.
 func (w *Response) tapPiece(p []byte) error {
 	a := w.tap
-	if a.fate == Withheld {
+	if a.verdict == Withheld {
 		return errWithheld
 	}
 	lost, narrow := a.lost, a.part.narrow
@@ -293,13 +293,13 @@ func (w *Response) tapPiece(p []byte) error {
 		return w.sendOfPart(p)
 	}
 	err := w.send(p)
-	return w.excuse(err)
+	return w.unlessTapped(err)
 }
 
-// excuse takes the error of a write to the client, and returns it unless the handler goes on for
+// unlessTapped takes the error of a write to the client, and returns it unless the handler goes on for
 // others.
-func (w *Response) excuse(err error) error {
-	if a := w.tap; err != nil && a != nil && !a.deaf && (a.lost || a.to.Left(a.part.given)) {
+func (w *Response) unlessTapped(err error) error {
+	if a := w.tap; err != nil && a != nil && !a.done && (a.lost || a.to.Left(a.part.given)) {
 		a.lost = true
 		return nil
 	}
@@ -311,10 +311,10 @@ func (w *Response) excuse(err error) error {
 func (w ResponseLayer) Ahead(p []byte) {
 	a := w.tap
 	switch {
-	case a == nil || a.late || a.deaf:
+	case a == nil || a.late || a.done:
 	case !a.headed:
 		a.late = true // later pieces would come before this one
-	case a.fate == Tapped:
+	case a.verdict == Tapped:
 		if n := int64(len(w.buf)); a.ahead < n {
 			own := w.buf[a.ahead:]
 			a.ahead = n
@@ -335,7 +335,7 @@ func (w ResponseLayer) Ahead(p []byte) {
 // the client alone: others need not wait for that.
 func (w ResponseLayer) Complete() {
 	a := w.tap
-	if a == nil || a.late || a.deaf || a.fate != Tapped {
+	if a == nil || a.late || a.done || a.verdict != Tapped {
 		return
 	}
 	if n := int64(len(w.buf)); a.ahead < n {
@@ -348,8 +348,8 @@ func (w ResponseLayer) Complete() {
 	}
 	if a.part.narrow {
 		a.to.End(w.trailer, !a.unsound && !w.doubted)
-		a.heard = true
-		a.deafen()
+		a.ended = true
+		a.finish()
 		return
 	}
 	w.endTap(nil)
@@ -358,7 +358,7 @@ func (w ResponseLayer) Complete() {
 // TapRoom is how much of the content may be held for a slow client so that others need not wait for
 // it: that of the tap (Tap.Room), 0 if there is none.
 func (w ResponseLayer) TapRoom() int64 {
-	if a := w.tap; a != nil && a.fate == Tapped && !a.deaf {
+	if a := w.tap; a != nil && a.verdict == Tapped && !a.done {
 		return a.to.Room()
 	}
 	return 0
@@ -375,7 +375,7 @@ func (w *Response) endTap(err error) {
 	if a.part.given {
 		w.endPart()
 	}
-	if err == nil && a.headed && !a.deaf {
+	if err == nil && a.headed && !a.done {
 		a.end(w.trailer, !a.unsound && !w.doubted)
 		return
 	}
@@ -401,7 +401,7 @@ func (a *tapped) end(trailer []Field, sound bool) {
 
 // over tells the tap that the answer has broken off, unless that has had its last call.
 func (a *tapped) over(err error) {
-	if !a.deaf {
+	if !a.done {
 		a.to.Over(err)
 	}
 	a.release()
@@ -428,7 +428,7 @@ func (a *tapped) release() {
 
 // leave is called when the client has left. It reports whether the handler goes on for others.
 func (a *tapped) leave() bool {
-	if !a.deaf && a.to.Left(a.part.given) {
+	if !a.done && a.to.Left(a.part.given) {
 		return true
 	}
 	a.left = true

@@ -19,9 +19,9 @@ import (
 // tap is a conn.Tap that writes down what it gets, and takes and withholds what it is told to.
 type tap struct {
 	got      []string
-	fate     map[int]conn.Fate // of an answer, by its status; else it is withheld
-	withhold bool              // what has failed
-	panics   string            // the call that does
+	fate     map[int]conn.Verdict // of an answer, by its status; else it is withheld
+	withhold bool                 // what has failed
+	panics   string               // the call that does
 }
 
 func (p *tap) note(what string, args ...any) {
@@ -31,7 +31,7 @@ func (p *tap) note(what string, args ...any) {
 	}
 }
 
-func (p *tap) Head(_ *conn.Response, h *conn.SentHead) conn.Fate {
+func (p *tap) Head(_ *conn.Response, h *conn.SentHead) conn.Verdict {
 	p.note("head", h.Status)
 	fate, ok := p.fate[h.Status]
 	if !ok {
@@ -60,7 +60,7 @@ func (p *tap) Room() int64    { return 0 }
 // anything has gone out can have another answer in its place.
 func TestTapEnds(t *testing.T) {
 	long := strings.Repeat("x", 100<<10)
-	takes := map[int]conn.Fate{200: conn.Tapped, 500: conn.Passes}
+	takes := map[int]conn.Verdict{200: conn.Tapped, 500: conn.Passes}
 	for name, tt := range map[string]struct {
 		h    conn.Handler
 		tap  tap
@@ -171,7 +171,7 @@ func TestTapOfAbandonedCall(t *testing.T) {
 					})
 				}
 				return w.Text(200, "hello")
-			}, &tap{fate: map[int]conn.Fate{200: conn.Tapped}}, nil)
+			}, &tap{verdict: map[int]conn.Verdict{200: conn.Tapped}}, nil)
 			return status
 		}})
 	c := s.Dial()

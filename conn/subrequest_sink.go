@@ -249,7 +249,7 @@ func (e *background) Run(t *loop.Thread) coro.Code {
 	mark := t.Mark()
 	status := x.call(e.h)
 	x.settle()
-	if x.unheard { // the handler has given up, and what it returns means nothing
+	if x.clientLeft { // the handler has given up, and what it returns means nothing
 		x.resp.fail(true)
 	}
 	x.resp.finish(status)

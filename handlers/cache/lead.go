@@ -43,7 +43,7 @@ func (l *layer) lead(req *conn.Request, resp *conn.Response, f *fill) (status in
 type tap fill
 
 // Head implements conn.Tap.
-func (p *tap) Head(resp *conn.Response, h *conn.SentHead) conn.Fate {
+func (p *tap) Head(resp *conn.Response, h *conn.SentHead) conn.Verdict {
 	f := (*fill)(p)
 	f.to.Fetch()
 	now, date := f.l.store.now(f.leading), f.l.store.date(f.leading)
@@ -58,10 +58,10 @@ func (p *tap) Head(resp *conn.Response, h *conn.SentHead) conn.Fate {
 	if c.shared || narrows {
 		f.text = c.appendText(f.text[:0], h.Fields, answer, date)
 	}
-	stored, fate := c.shared, conn.Passes
+	stored, verdict := c.shared, conn.Passes
 	if !stored {
 		f.stop(cachestore.ErrAgain) // those that wait ask for themselves
-	} else if fate = f.keeps(h, c, answer); fate == conn.Passes && f.object == nil {
+	} else if verdict = f.keeps(h, c, answer); verdict == conn.Passes && f.object == nil {
 		stored = false
 	}
 	header := resp.Header()
@@ -74,14 +74,14 @@ func (p *tap) Head(resp *conn.Response, h *conn.SentHead) conn.Fate {
 		f.narrow(resp, h, &c.kept)
 	}
 	header.Add("Cache-Status", followed(f.forward, stored, false))
-	if fate == conn.Passes {
+	if verdict == conn.Passes {
 		f.done()
 	}
-	return fate
+	return verdict
 }
 
 // keeps keeps an answer that is there at once, and begins to keep another one.
-func (f *fill) keeps(h *conn.SentHead, c *coming, answer *rfc9111.Response) conn.Fate {
+func (f *fill) keeps(h *conn.SentHead, c *coming, answer *rfc9111.Response) conn.Verdict {
 	k := &c.kept
 	variant, tags := variantOf(answer.Vary, f.leading.Layer()), tagsOf(h.Fields)
 	if f.whole(h, variant, tags, k) {

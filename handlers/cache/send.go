@@ -251,7 +251,7 @@ func (l *layer) follow(req *conn.Request, resp *conn.Response, q *fetch, reader 
 		h.Add("Age", decimal(int64(k.fresh.Now(l.store.now(req))/time.Second)))
 	}
 	h.Add("Cache-Status", followed(q.why, k.shared, f == nil))
-	resp.Layer().Vouch(before)
+	resp.Layer().MarkValid(before)
 	s := planResponse{answer: k, size: reader.Length(), place: ofReader}
 	passes := f != nil && f.pipe != nil
 	if passes {

@@ -95,7 +95,7 @@ func (c *call) open() error {
 		out.Set("Connection", "close")
 	}
 	if c.m.mapBack == nil && !c.x.Mux() {
-		c.Resp.Layer().Vouch(parsed)
+		c.Resp.Layer().MarkValid(parsed)
 	}
 	return nil
 }

@@ -40,7 +40,7 @@ func (m *module) answer(req *conn.Request, resp *conn.Response, f *opened) int {
 	before := h.Len()
 	h.Set("Accept-Ranges", "bytes")
 	m.whole(req, resp, f)
-	resp.Layer().Vouch(before) // facts and settings have no character that a value must not have
+	resp.Layer().MarkValid(before) // facts and settings have no character that a value must not have
 	return http.StatusOK
 }
 

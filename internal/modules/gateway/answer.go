@@ -100,7 +100,7 @@ func (c *Call) open(h *cgi.Header) {
 			out.Add(f.Name, f.Value)
 		}
 	}
-	c.Resp.Layer().Vouch(parsed)
+	c.Resp.Layer().MarkValid(parsed)
 	if h.Tells || h.Status == http.StatusResetContent {
 		c.obey(h)
 	}
