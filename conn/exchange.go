@@ -55,7 +55,7 @@ type ofRequest struct {
 
 func newExchange() *exchange {
 	x := new(exchange)
-	x.rest()
+	x.clear()
 	return x
 }
 
@@ -101,8 +101,8 @@ func (x *exchange) end() {
 	x.ofRequest = ofRequest{}
 }
 
-// rest makes an exchange, which has ended, hold nothing of its last client.
-func (x *exchange) rest() {
+// clear makes an exchange, which has ended, hold nothing of its last client.
+func (x *exchange) clear() {
 	x.req.head.Reset()
 	x.req.raw = nil
 	x.req.body.over(ErrComplete) // the next client must not read this body
@@ -112,10 +112,10 @@ func (x *exchange) rest() {
 	}
 }
 
-// strand leaves the exchange to a function that still runs off the loop and may hold it. The
+// abandon leaves the exchange to a function that still runs off the loop and may hold it. The
 // function may read what has come of the request. It must not reach the connection, which goes on
 // with another exchange or ends; then its descriptor's number may soon be another client's.
-func (x *exchange) strand() {
+func (x *exchange) abandon() {
 	x.count(0)
 	x.canceled(loop.ErrClientGone)
 	x.resp.discard()
@@ -381,28 +381,28 @@ func (x *exchange) settle() {
 // if it is a goroutine's. Under the tag a goroutine that uses the Response while its handler still
 // runs, or waits, panics as well.
 
-// resting are the exchanges that rest longest, under the invariants tag. They are made in advance,
+// quarantined are the exchanges that rest longest, under the invariants tag. They are made in advance,
 // so that no request allocates one.
-var resting struct {
+var quarantined struct {
 	sync.Mutex
 	ring []*exchange
 	next int
 }
 
-const maxResting = 64
+const maxQuarantined = 64
 
-// restLong exchanges x, which rests, for another one that has rested long.
-func restLong(x *exchange) *exchange {
-	resting.Lock()
-	defer resting.Unlock()
-	if resting.ring == nil {
-		resting.ring = make([]*exchange, maxResting)
-		for i := range resting.ring {
-			resting.ring[i] = newExchange()
+// quarantine exchanges x, which rests, for another one that has rested long.
+func quarantine(x *exchange) *exchange {
+	quarantined.Lock()
+	defer quarantined.Unlock()
+	if quarantined.ring == nil {
+		quarantined.ring = make([]*exchange, maxQuarantined)
+		for i := range quarantined.ring {
+			quarantined.ring[i] = newExchange()
 		}
 	}
-	slot := &resting.ring[resting.next]
-	resting.next = (resting.next + 1) % len(resting.ring)
+	slot := &quarantined.ring[quarantined.next]
+	quarantined.next = (quarantined.next + 1) % len(quarantined.ring)
 	x, *slot = *slot, x
 	return x
 }

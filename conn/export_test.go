@@ -75,7 +75,7 @@ func DecodeJSON(text []byte, v any, strict bool) error { return decodeJSON(text,
 func BindValues(v any, values url.Values) error { return bindValues(v, values, nil) }
 
 // Resting is how many exchanges rest under the invariants tag.
-const Resting = maxResting
+const Resting = maxQuarantined
 
 // MakeID makes a new id of a request.
 func MakeID(id *[32]byte) { makeID(id) }

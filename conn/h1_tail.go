@@ -33,7 +33,7 @@ func (r *tail1) begin(t *loop.Thread) coro.Code {
 	}
 	if r.defers() {
 		own.x.req.compact()
-		own.strand()
+		own.abandon()
 	}
 	own.release()
 	t.KeepWaiting(false) // the handler's choice is not the keeper's

@@ -88,12 +88,12 @@ func (t *turn) leave() {
 func (t *turn) release() {
 	c := t.c
 	if loop.AbandonCalls(&c.Thread) {
-		t.strand()
+		t.abandon()
 	}
 	t.x.end()
-	t.x.rest()
+	t.x.clear()
 	if invariants.Enabled {
-		t.x = restLong(t.x)
+		t.x = quarantine(t.x)
 	}
 	if c.tls != nil {
 		c.transport().detach()
@@ -111,15 +111,15 @@ func (t *turn) release() {
 	invariants.Mangle(t.out[:cap(t.out)])
 }
 
-// strand leaves the exchange to a function that still runs off the loop and may hold it, and the
+// abandon leaves the exchange to a function that still runs off the loop and may hold it, and the
 // bytes of its head. The turn goes on with another exchange.
-func (t *turn) strand() {
+func (t *turn) abandon() {
 	x, y := t.x, newExchange()
 	y.c, y.via, y.set = x.c, t, x.set // what is left of the body is read as that of y
 	y.req.body = x.req.body
 	y.req.body.x = y
 	t.x = y
-	x.strand()
+	x.abandon()
 	rest := t.in[t.r:t.w]
 	t.in = make([]byte, max(firstInput, len(rest)))
 	t.r, t.base, t.w = 0, 0, copy(t.in, rest)
@@ -255,7 +255,7 @@ func (t *turn) answered() bool {
 	x.completed()
 	persistent := x.req.head.Persistent()
 	if loop.AbandonCalls(&c.Thread) {
-		t.strand()
+		t.abandon()
 		x = t.x
 	}
 	x.end()

@@ -156,7 +156,7 @@ func (p *port) trimStreams() {
 func (p *port) freeStream(st *h2stream) {
 	x := st.x
 	if x != nil && x.via != noRequest {
-		x.rest()
+		x.clear()
 	}
 	st.s, st.err, st.ended, st.duplexing = nil, nil, false, false
 	st.Sender, st.body = http2.Sender{}, received{}
@@ -268,7 +268,7 @@ func (st *h2stream) leave(t *loop.Thread) {
 		return
 	}
 	if loop.AbandonCalls(t) {
-		x.strand()
+		x.abandon()
 		return
 	}
 	x.end()

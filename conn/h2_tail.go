@@ -45,16 +45,16 @@ func (st *h2stream) giveUp(t *loop.Thread, kept bool) {
 	x := st.x
 	st.x = nil
 	if x.cancel = nil; loop.AbandonCalls(t) {
-		x.strand()
+		x.abandon()
 		st.work2 = nil // the function off the loop may read the request's bytes
 		return
 	}
 	if kept {
 		x.req.compact()
-		x.strand()
+		x.abandon()
 	} else {
 		x.end()
-		x.rest()
+		x.clear()
 	}
 	st.giveWork(st.s.port)
 }

@@ -264,7 +264,7 @@ func (e *background) leave(t *loop.Thread) {
 	e.x, e.upstream = nil, x.upstream
 	if loop.AbandonCalls(t) {
 		e.astray = true
-		x.strand()
+		x.abandon()
 		return
 	}
 	x.end()
@@ -286,7 +286,7 @@ func (p *port) spareExchange() *exchange {
 
 // keepExchange keeps an exchange that has ended.
 func (p *port) keepExchange(x *exchange) {
-	x.rest()
+	x.clear()
 	x.background = nil
 	x.req = Request{header: x.req.header} // it has views of the subrequest's own bytes
 	if len(p.spare) < maxSpare {
