@@ -39,7 +39,7 @@ const (
 	named                     // the header of the PROXY protocol has come
 	secured                   // and it says that the client uses TLS, which the proxy has ended
 	speaks2                   // HTTP/2 from here on
-	headed                    // the record is part of a withHeader, see introduced; never changes
+	headed                    // the record is part of a proxyConnection, see introduced; never changes
 
 	firstAgreed = iota // the bits from here on have the mark of the terms that the client has met
 )
@@ -127,30 +127,30 @@ func (c *connection) localAddr() netip.AddrPort {
 	return a
 }
 
-// withHeader is the record of a connection that begins with a header of the PROXY protocol, or of a
+// proxyConnection is the record of a connection that begins with a header of the PROXY protocol, or of a
 // request without a connection of its own (Errand). Others do not pay for it.
-type withHeader struct {
+type proxyConnection struct {
 	connection // first, see introduced
 
 	// Set before any request, by introduce or by RequestLayer.errand.
 	known bool // there are addresses; remote is the client's then, and not the peer's
 	local peer // the address that the client connected to
 
-	front *front // nil: the PROXY protocol
+	original *originalClient // nil: the PROXY protocol
 }
 
-// front is what a request without a connection of its own has of the request that it copies.
-type front struct {
+// originalClient is what a request without a connection of its own has of the request that it copies.
+type originalClient struct {
 	ctx context.Context      // its values are those of the other request's
 	tls *tls.ConnectionState // of the client's connection; nil: plain
 }
 
-// introduced returns c as what it is a part of; nil: there is no header to come and has been none.
-func (c *connection) introduced() *withHeader {
+// proxyHeader returns c as what it is a part of; nil: there is no header to come and has been none.
+func (c *connection) proxyHeader() *proxyConnection {
 	if c.state&headed == 0 {
 		return nil
 	}
-	return (*withHeader)(unsafe.Pointer(c)) // newConnection has made both in one piece
+	return (*proxyConnection)(unsafe.Pointer(c)) // newConnection has made both in one piece
 }
 
 // standing is how a connection is counted.

@@ -255,8 +255,8 @@ func (r RequestLayer) TooLarge() bool {
 // ofProxy reports whether the request has come by HTTP/2 from a trusted proxy: then its scheme is
 // the client's, and what the proxy says in fields may be less.
 func (x *exchange) ofProxy() bool {
-	const introduced = headed | named // by the PROXY protocol
-	return x.protocol != "" && (x.req.proxied || x.c.state&introduced == introduced)
+	const named2 = headed | named // by the PROXY protocol
+	return x.protocol != "" && (x.req.proxied || x.c.state&named2 == named2)
 }
 
 // elsewhere reports whether the request must come by another connection, because of its host.

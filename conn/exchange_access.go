@@ -185,8 +185,8 @@ func (x *exchange) describe(e *AccessEntry) {
 	if x.c.tls != nil {
 		t := x.c.transport()
 		e.TLSVersion, e.CipherSuite = t.version, t.cipher
-	} else if w := x.c.introduced(); w != nil && w.front != nil && w.front.tls != nil {
-		e.TLSVersion, e.CipherSuite = w.front.tls.Version, w.front.tls.CipherSuite
+	} else if w := x.c.proxyHeader(); w != nil && w.original != nil && w.original.tls != nil {
+		e.TLSVersion, e.CipherSuite = w.original.tls.Version, w.original.tls.CipherSuite
 	}
 	switch {
 	case x.left():

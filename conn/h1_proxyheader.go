@@ -9,11 +9,11 @@ import (
 	"github.com/lwango/lwango/stream"
 )
 
-// introduce reads the header of the PROXY protocol, and counts the client that it names. The error
+// readProxyHeader reads the header of the PROXY protocol, and counts the client that it names. The error
 // stream.ErrWouldBlock means that nothing has arrived yet. After any other error, and if the client
 // is refused because it has too many connections, the connection must end. What has arrived behind
 // the header is left in the buffer.
-func (t *turn) introduce() error {
+func (t *turn) readProxyHeader() error {
 	c := t.c
 	h, fields, err := t.readIntroduction()
 	if err != nil {
@@ -24,7 +24,7 @@ func (t *turn) introduce() error {
 	}
 	c.state |= named
 	if h.Known {
-		w := c.introduced()
+		w := c.proxyHeader()
 		w.known, w.local = true, peerOf(h.Destination)
 		c.remote = peerOf(h.Source)
 	}

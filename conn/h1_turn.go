@@ -151,7 +151,7 @@ func (t *turn) serve() coro.Code {
 func (t *turn) prepare() (next coro.Code, ready bool) {
 	c := t.c
 	if c.state&(headed|named) == headed {
-		switch err := t.introduce(); {
+		switch err := t.readProxyHeader(); {
 		case err == stream.ErrWouldBlock:
 			return t.idle(), false
 		case err == errOverload && c.port.TLS == nil:
@@ -239,7 +239,7 @@ func (t *turn) exchange() bool {
 	t.stream.Spend()
 	t.begin()
 	if p := c.port.proxies(t.set); p != nil {
-		t.x.req.believe(p)
+		t.x.req.applyForwarded(p)
 	}
 	t.x.answer()
 	if c.turn != nil && c.turn.x.stays != nil {

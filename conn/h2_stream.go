@@ -233,7 +233,7 @@ func (st *h2stream) Run(t *loop.Thread) coro.Code {
 		x.resp.finish(st.bad.Status)
 	} else {
 		if p := s.port.proxies(s.set); p != nil {
-			x.req.believe(p)
+			x.req.applyForwarded(p)
 		}
 		x.answer()
 	}

@@ -219,7 +219,7 @@ func (r *Request) LocalAddr() netip.AddrPort {
 	if r.over() {
 		return netip.AddrPort{}
 	}
-	if w := r.x.c.introduced(); w != nil && w.known {
+	if w := r.x.c.proxyHeader(); w != nil && w.known {
 		return w.local.addrPort()
 	}
 	return r.x.c.localAddr()
@@ -239,8 +239,8 @@ func (r *Request) TLS() *tls.ConnectionState {
 		return nil
 	}
 	if r.x.c.tls == nil {
-		if w := r.x.c.introduced(); w != nil && w.front != nil {
-			return w.front.tls
+		if w := r.x.c.proxyHeader(); w != nil && w.original != nil {
+			return w.original.tls
 		}
 		return nil
 	}
@@ -281,8 +281,8 @@ func (r *Request) Context() context.Context {
 
 // baseContext returns the context to which Context adds an end: this one has none.
 func (r *Request) baseContext() context.Context {
-	if w := r.x.c.introduced(); w != nil && w.front != nil {
-		return w.front.ctx
+	if w := r.x.c.proxyHeader(); w != nil && w.original != nil {
+		return w.original.ctx
 	}
 	if r.x.task != nil {
 		return r.x.task

@@ -15,8 +15,8 @@ func (p *port) proxies(set *settings) *Proxies {
 	return set.Proxies[p.Name]
 }
 
-// believe takes over what trusted proxies say of the client in the header fields of r.
-func (r *Request) believe(p *Proxies) {
+// applyForwarded takes over what trusted proxies say of the client in the header fields of r.
+func (r *Request) applyForwarded(p *Proxies) {
 	if !p.trusts(r.x.c.remote) {
 		return
 	}
@@ -66,7 +66,7 @@ func (r *Request) PeerAddr() netip.AddrPort {
 	if r.over() {
 		return netip.AddrPort{}
 	}
-	if w := r.x.c.introduced(); w != nil && w.known && w.front == nil {
+	if w := r.x.c.proxyHeader(); w != nil && w.known && w.original == nil {
 		return loop.PeerAddr(r.x.c.FD())
 	}
 	return r.x.c.remote.addrPort()

@@ -172,7 +172,7 @@ func (p *port) newConnection(remote netip.AddrPort, header bool) *connection {
 	if !header {
 		return &connection{port: p, remote: peerOf(remote), state: p.terms.first.state()}
 	}
-	w := new(withHeader)
+	w := new(proxyConnection)
 	w.port, w.remote, w.state = p, peerOf(remote), headed|p.terms.first.state()
 	return &w.connection
 }

@@ -290,9 +290,9 @@ func (r RequestLayer) Replaced(name string) bool {
 	return sameAsOne(name, r.replaced)
 }
 
-// Told reports whether ReplaceHeader has replaced fields by which an application may choose its
+// HeadersReplaced reports whether ReplaceHeader has replaced fields by which an application may choose its
 // answer, such as those of who the user is: all but those of conditions and ranges.
-func (r RequestLayer) Told() bool {
+func (r RequestLayer) HeadersReplaced() bool {
 	return slices.ContainsFunc(r.replaced, func(name string) bool { return !ofThisAlone(name) })
 }
 

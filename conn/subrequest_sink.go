@@ -66,23 +66,23 @@ func (e BackgroundSubrequest) Release() {
 
 // background is a BackgroundSubrequest as the package has it: its thread, exchange and carrier.
 type background struct {
-	withHeader           // what is known of the client; its Thread is the subrequest's
-	x          *exchange // nil: it is over
-	h          Handler
-	sink       Sink
+	proxyConnection           // what is known of the client; its Thread is the subrequest's
+	x               *exchange // nil: it is over
+	h               Handler
+	sink            Sink
 
-	facade    front  // front points here
-	sends     []byte // what is left of the request's body
-	whole     bool   // head and content are there at once: end passes them on
-	content   []byte // then
-	headed    bool
-	ended     bool  // all of the answer was passed on
-	unsound   bool  // see Sink.End
-	forwarded bool  // see SentHead.Forwarded
-	err       error // why the answer cannot be completed
-	spent     int   // bytes since other threads ran
-	astray    bool  // a function that runs off the loop may have it
-	upstream  upstream
+	ofOriginal originalClient // front points here
+	sends      []byte         // what is left of the request's body
+	whole      bool           // head and content are there at once: end passes them on
+	content    []byte         // then
+	headed     bool
+	ended      bool  // all of the answer was passed on
+	unsound    bool  // see Sink.End
+	forwarded  bool  // see SentHead.Forwarded
+	err        error // why the answer cannot be completed
+	spent      int   // bytes since other threads ran
+	astray     bool  // a function that runs off the loop may have it
+	upstream   upstream
 
 	copied
 	said SentHead
@@ -91,7 +91,7 @@ type background struct {
 // drop makes a background subrequest, which is over, hold nothing but memory to use again, of the
 // usual size. Its thread stays as it is: what notifies it does not know that it has ended.
 func (e *background) drop() {
-	e.h, e.sink, e.facade, e.sends, e.content, e.err = nil, nil, front{}, nil, nil, nil
+	e.h, e.sink, e.ofOriginal, e.sends, e.content, e.err = nil, nil, originalClient{}, nil, nil, nil
 	e.whole, e.headed, e.ended, e.unsound, e.forwarded, e.spent = false, false, false, false, false, 0
 	e.upstream, e.standing = upstream{}, standing(0)
 	e.localNumber, e.logRound, e.logUsed = 0, 0, 0
@@ -193,11 +193,11 @@ func (r RequestLayer) background(dropped http1.NameSet, drop func(name string) b
 	if e.state&secured != 0 {
 		state = r.TLS()
 	}
-	e.facade = front{ctx: r.baseContext(), tls: state}
-	if e.facade.ctx != context.Background() {
-		e.facade.ctx = context.WithoutCancel(e.facade.ctx)
+	e.ofOriginal = originalClient{ctx: r.baseContext(), tls: state}
+	if e.ofOriginal.ctx != context.Background() {
+		e.ofOriginal.ctx = context.WithoutCancel(e.ofOriginal.ctx)
 	}
-	e.front = &e.facade
+	e.original = &e.ofOriginal
 	x := of.port.spareExchange()
 	e.x = x
 	x.c, x.via, x.set, x.protocol, x.background = &e.connection, e, r.x.set, r.x.protocol, e

@@ -173,7 +173,7 @@ var errNoConnection = fmt.Errorf("conn: a handler that is asked has no connectio
 // behind returns c with the client's address as the remote one, if proxies have said who the client
 // is. What c can do besides stays, such as CloseWrite and sending files.
 func (r *Request) behind(c net.Conn) net.Conn {
-	w := r.x.c.introduced()
+	w := r.x.c.proxyHeader()
 	if client := r.RemoteAddr(); client.IsValid() && (r.client.IsValid() || w != nil && w.known) {
 		switch c := c.(type) {
 		case *net.TCPConn:

@@ -135,7 +135,7 @@ func (l *layer) miss(req *conn.Request, resp *conn.Response, at *opened, key cac
 // says: from `auth`, or by a certificate.
 func (l *layer) named(req *conn.Request) bool {
 	r := req.Layer()
-	if req.User() != "" || r.Told() {
+	if req.User() != "" || r.HeadersReplaced() {
 		return true
 	}
 	if l.keyHasCert || r.Proxied() { // the certificate of a proxy names no client
