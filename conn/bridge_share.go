@@ -19,7 +19,7 @@ type bridges struct {
 	mu      sync.Mutex
 	taken   int64           // beyond the first of each connection
 	clients networks.Counts // what of taken is whose
-	note    seldom
+	note    logLimiter
 }
 
 // takeBridge reports whether the request may have a goroutine for its handler. end is called, on
@@ -39,8 +39,8 @@ func (b *bridges) take(own *int, client netip.Addr, limit int64) bool {
 	defer b.mu.Unlock()
 	if *own > 0 {
 		free := limit - b.taken - 1
-		network, site := b.clients.Of(client) // none, for the clients of a proxy
-		if limit > 0 && (free < 0 || client.IsValid() && (network+1 > free || (site+1)/3 > free)) {
+		network, clientNet := b.clients.Of(client) // none, for the clients of a proxy
+		if limit > 0 && (free < 0 || client.IsValid() && (network+1 > free || (clientNet+1)/3 > free)) {
 			return false
 		}
 		b.taken++

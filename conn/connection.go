@@ -23,11 +23,11 @@ type connection struct {
 	tls    *tls.Conn // nil: plain, or before the handshake
 	remote peer
 
-	standing    standing
-	state       state
-	localNumber uint8 // see localAddr; 0: nothing has asked yet
-	logRound    uint8 // with logUsed: its Share of the access log
-	logUsed     uint16
+	admission     admissionState
+	state         state
+	localNumber   uint8 // see localAddr; 0: nothing has asked yet
+	logGeneration uint8 // with logUsed: its Share of the access log
+	logUsed       uint16
 }
 
 // state is what has become of a connection, in bits.
@@ -153,13 +153,13 @@ func (c *connection) proxyHeader() *proxyConnection {
 	return (*proxyConnection)(unsafe.Pointer(c)) // newConnection has made both in one piece
 }
 
-// standing is how a connection is counted.
-type standing uint8
+// admissionState is how a connection is counted.
+type admissionState uint8
 
 const (
-	admitted standing = iota // among the active ones
-	counted                  // among these, and among those of its network
-	refused                  // among those that linger behind a 503, see turnAway
+	admitted admissionState = iota // among the active ones
+	counted                        // among these, and among those of its network
+	refused                        // among those that linger behind a 503, see turnAway
 )
 
 // peer is where a client comes from. It takes little more than half of the bytes of a

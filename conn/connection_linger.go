@@ -41,7 +41,7 @@ type lingering struct {
 
 func (c *connection) newLingering(now time.Time) *lingering {
 	l := &lingering{connection: c, began: now, end: now.Add(lingerTime)}
-	if c.standing == refused {
+	if c.admission == refused {
 		l.end = now.Add(lingerSilence) // other refused connections need its place
 	}
 	return l
@@ -65,7 +65,7 @@ func (l *lingering) Run(t *loop.Thread) coro.Code {
 			l.end = soon
 		}
 	}
-	if l.standing != refused {
+	if l.admission != refused {
 		loop.MarkIdle(t, l.began, true)
 	}
 	buf := buffers.Get().(*[streamAt]byte)
@@ -96,7 +96,7 @@ func (l *lingering) Run(t *loop.Thread) coro.Code {
 // answer gets the time of connection.Overdue. A stop does not wait for that, and a refused
 // connection makes way for the next one; the kernel sends what it has all the same.
 func (l *lingering) Overdue() time.Duration {
-	if l.stopping || l.standing == refused {
+	if l.stopping || l.admission == refused {
 		return 0
 	}
 	return l.connection.Overdue()

@@ -24,8 +24,8 @@ type AccessLog interface {
 // Share is how much of the access log's room a connection has used since the room was last emptied.
 // Only the log knows what the numbers mean.
 type Share struct {
-	Used  uint16
-	Round uint8
+	Used       uint16
+	Generation uint8
 }
 
 // AccessEntry describes an answered request. The byte slices are views, good for the time of the
@@ -121,11 +121,11 @@ func (x *exchange) logIn(log AccessLog, line []byte, arrived int) {
 	}
 	e.Duration = time.Since(x.began)
 	c := x.c
-	e.Share = Share{c.logUsed, c.logRound}
+	e.Share = Share{c.logUsed, c.logGeneration}
 	if !log.LogRequest(c.Loop(), e) {
 		x.fullLog = log
 	}
-	c.logUsed, c.logRound = e.Share.Used, e.Share.Round
+	c.logUsed, c.logGeneration = e.Share.Used, e.Share.Generation
 }
 
 // accessLog returns the access log of the present request; nil: none.
@@ -244,7 +244,7 @@ func (c *connection) awaitLog(log AccessLog, send func() error) error {
 	defer c.KeepWaiting(false)
 	until := c.Loop().Time().Add(maxLogWait)
 	pause := time.Millisecond
-	for !log.HasRoom(c.Loop(), Share{c.logUsed, c.logRound}) {
+	for !log.HasRoom(c.Loop(), Share{c.logUsed, c.logGeneration}) {
 		if err := send(); err != nil {
 			return err
 		}

@@ -98,10 +98,10 @@ func (w *laterLine) write(h *takeover) (fullLog AccessLog) {
 		log.LogRequest(c.port.loop, e)
 		return nil
 	}
-	e.Share = Share{c.logUsed, c.logRound}
+	e.Share = Share{c.logUsed, c.logGeneration}
 	if !log.LogRequest(c.port.loop, e) {
 		fullLog = log
 	}
-	c.logUsed, c.logRound = e.Share.Used, e.Share.Round
+	c.logUsed, c.logGeneration = e.Share.Used, e.Share.Generation
 	return fullLog
 }

@@ -20,19 +20,19 @@ type Server struct {
 	settings  atomic.Pointer[settings]
 	admission admission
 	temp      sysio.TempSpace
-	spoolNote seldom
-	diskNote  seldom
+	spoolNote logLimiter
+	diskNote  logLimiter
 
-	descriptorNote seldom
+	descriptorNote logLimiter
 	bridges        bridges
 
 	// Connections closed because of the PROXY protocol.
-	headerNote, strangerNote seldom
+	headerNote, strangerNote logLimiter
 	strangers                atomic.Int64 // since the last line in the log
 
-	schemeNote seldom // of requests for https by HTTP/2 in clear text
+	schemeNote logLimiter // of requests for https by HTTP/2 in clear text
 
-	handshakeNote    seldom
+	handshakeNote    logLimiter
 	failedHandshakes atomic.Int64 // since the last line in the log
 
 	stats    sync.Map     // *loop.Loop -> *tally

@@ -41,7 +41,7 @@ type admission struct {
 
 	// Counted since the last line in the log.
 	evicted, refused, ofNetwork atomic.Int64
-	line                        seldom
+	line                        logLimiter
 }
 
 // serves notes that l accepts connections.
@@ -85,8 +85,8 @@ func (a *admission) admit(c *connection, l *loop.Loop, set *settings) bool {
 	return true
 }
 
-// siteShare is how many times MaxConnectionsPerAddress the /64s of an IPv6 /48 may have together.
-const siteShare = 16
+// clientNetShare is how many times MaxConnectionsPerAddress the /64s of an IPv6 /48 may have together.
+const clientNetShare = 16
 
 // enter counts c, of the loop l, among those of its network, if there is a limit for these, and
 // reports whether it may stay. A trusted proxy has no limit: its connections are those of many
@@ -96,7 +96,7 @@ func (a *admission) enter(c *connection, l *loop.Loop, set *settings) bool {
 	if limit <= 0 || !c.remote.valid() || c.port.proxies(set).trusts(c.remote) {
 		return true
 	}
-	most := siteShare * limit
+	most := clientNetShare * limit
 	if set.MaxConnections > 0 {
 		most = min(most, max(set.MaxConnections/2, limit))
 	}
@@ -119,24 +119,24 @@ func (a *admission) enter(c *connection, l *loop.Loop, set *settings) bool {
 func (a *admission) count(c *connection, client netip.Addr, limit, most int64) (free, own int64) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	network, site := a.held.Of(client)
+	network, clientNet := a.held.Of(client)
 	owed := a.evictor.evicting[networks.Of(client)]
-	if free = min(limit-network, most-site) + owed; free > 0 {
+	if free = min(limit-network, most-clientNet) + owed; free > 0 {
 		a.held.Add(client, 1)
-		c.standing = counted
+		c.admission = counted
 	}
 	return free, network - owed
 }
 
 // leave undoes enter.
 func (a *admission) leave(c *connection) {
-	if c.standing != counted {
+	if c.admission != counted {
 		return
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.held.Add(c.remote.addrPort().Addr(), -1)
-	c.standing = admitted
+	c.admission = admitted
 }
 
 // recount counts c, which was a proxy's, among the connections of the client that it is of. The
@@ -199,9 +199,9 @@ func (a *admission) evictOn(l *loop.Loop) bool {
 	return err == nil
 }
 
-// dismiss counts c no more.
-func (a *admission) dismiss(c *connection) {
-	if c.standing == refused {
+// remove counts c no more.
+func (a *admission) remove(c *connection) {
+	if c.admission == refused {
 		a.refusing.Add(-1)
 		return
 	}
@@ -230,7 +230,7 @@ func (p *port) turnAway(fd int, c *connection, set *settings) {
 		sysio.Close(fd)
 		return
 	}
-	c.standing = refused
+	c.admission = refused
 	crowded := p.server.admission.refusing.Add(1) > maxRefusing || p.loop.Scarce()
 	p.refresh(set)
 	body := appendErrorPage(nil, http.StatusServiceUnavailable)
@@ -280,5 +280,5 @@ func (c *connection) Ended() {
 		c.countLingering(-1)
 	}
 	delete(c.port.untaken, c)
-	c.port.server.admission.dismiss(c)
+	c.port.server.admission.remove(c)
 }

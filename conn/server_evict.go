@@ -112,7 +112,7 @@ func (e *evictor) evict(l *loop.Loop, network netip.Addr) bool {
 	}
 	kind := func(b loop.Task) bool {
 		of, ok := b.(interface{ record() *connection })
-		return ok && of.record().standing == counted &&
+		return ok && of.record().admission == counted &&
 			networks.Of(of.record().remote.addrPort().Addr()) == network
 	}
 	for {

@@ -55,7 +55,7 @@ func (e BackgroundSubrequest) Loop() *loop.Loop { return e.of.Thread.Loop() }
 // Release says that nobody uses the subrequest, or the fields of its head, any more: it is going to
 // be another one. It is called on the subrequest's loop, once Over was called, or not at all.
 func (e BackgroundSubrequest) Release() {
-	if e.of.astray || invariants.Enabled {
+	if e.of.usedOffLoop || invariants.Enabled {
 		return
 	}
 	if p := e.of.port; len(p.backgrounds) < maxSpare {
@@ -71,18 +71,18 @@ type background struct {
 	h               Handler
 	sink            Sink
 
-	ofOriginal originalClient // front points here
-	sends      []byte         // what is left of the request's body
-	whole      bool           // head and content are there at once: end passes them on
-	content    []byte         // then
-	headed     bool
-	ended      bool  // all of the answer was passed on
-	unsound    bool  // see Sink.End
-	forwarded  bool  // see SentHead.Forwarded
-	err        error // why the answer cannot be completed
-	spent      int   // bytes since other threads ran
-	astray     bool  // a function that runs off the loop may have it
-	upstream   upstream
+	ofOriginal  originalClient // front points here
+	sends       []byte         // what is left of the request's body
+	whole       bool           // head and content are there at once: end passes them on
+	content     []byte         // then
+	headed      bool
+	ended       bool  // all of the answer was passed on
+	unsound     bool  // see Sink.End
+	forwarded   bool  // see SentHead.Forwarded
+	err         error // why the answer cannot be completed
+	spent       int   // bytes since other threads ran
+	usedOffLoop bool  // a function that runs off the loop may have it
+	upstream    upstream
 
 	copied
 	said SentHead
@@ -93,8 +93,8 @@ type background struct {
 func (e *background) drop() {
 	e.h, e.sink, e.ofOriginal, e.sends, e.content, e.err = nil, nil, originalClient{}, nil, nil, nil
 	e.whole, e.headed, e.ended, e.unsound, e.forwarded, e.spent = false, false, false, false, false, 0
-	e.upstream, e.standing = upstream{}, standing(0)
-	e.localNumber, e.logRound, e.logUsed = 0, 0, 0
+	e.upstream, e.admission = upstream{}, admissionState(0)
+	e.localNumber, e.logGeneration, e.logUsed = 0, 0, 0
 	sent := e.said.Fields[:0]
 	e.said = SentHead{}
 	if cap(e.raw) > usualRaw || cap(e.fields) > usualFields || cap(sent) > usualFields {
@@ -263,7 +263,7 @@ func (e *background) leave(t *loop.Thread) {
 	x := e.x
 	e.x, e.upstream = nil, x.upstream
 	if loop.AbandonCalls(t) {
-		e.astray = true
+		e.usedOffLoop = true
 		x.abandon()
 		return
 	}

@@ -14,9 +14,9 @@ import (
 // Logs are the logs of a server, by path. Tables that name the same path share one. Its methods are
 // for any goroutine: a stop closes the logs beside the goroutine that obeys signals.
 type Logs struct {
-	log, own *slog.Logger
-	hook     func(*conn.AccessEntry)
-	rounds   atomic.Uint32
+	log, own   *slog.Logger
+	hook       func(*conn.AccessEntry)
+	generation atomic.Uint32
 
 	mu     sync.Mutex // nothing that may wait for a file is done under it
 	open   map[string]*writer
@@ -79,7 +79,7 @@ func (l *Logs) Use(tables []*Config, sinks Sinks) {
 	defer l.mu.Unlock()
 	for _, c := range tables {
 		if l.open[c.Path] == nil {
-			l.open[c.Path] = newWriter(c.Path, sinks[c.Path], &l.rounds, l.log)
+			l.open[c.Path] = newWriter(c.Path, sinks[c.Path], &l.generation, l.log)
 		}
 		c.to, c.hook = l.open[c.Path], l.hook
 	}

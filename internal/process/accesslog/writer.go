@@ -23,9 +23,9 @@ import (
 // is free at most: so the longest are dropped first, those of a client that tries to fill the log,
 // and not the usual ones.
 type writer struct {
-	path   string
-	log    *slog.Logger
-	rounds *atomic.Uint32 // how often lines were taken out, of all logs of a server: see conn.Share
+	path       string
+	log        *slog.Logger
+	generation *atomic.Uint32 // how often lines were taken out, of all logs of a server: see conn.Share
 
 	buffers sync.Map // *loop.Loop -> *lineBuffer
 
@@ -86,17 +86,17 @@ type lineBuffer struct {
 const shareUnit = 16
 
 // newWriter starts the goroutine. Any loop may call add; the other methods are for one goroutine.
-func newWriter(path string, to sink, rounds *atomic.Uint32, log *slog.Logger) *writer {
+func newWriter(path string, to sink, generation *atomic.Uint32, log *slog.Logger) *writer {
 	w := &writer{
-		path:   path,
-		log:    log,
-		rounds: rounds,
-		some:   make(chan struct{}, 1),
-		full:   make(chan struct{}, 1),
-		next:   make(chan nextSink, 1),
-		stop:   make(chan struct{}),
-		done:   make(chan struct{}),
-		to:     to,
+		path:       path,
+		log:        log,
+		generation: generation,
+		some:       make(chan struct{}, 1),
+		full:       make(chan struct{}, 1),
+		next:       make(chan nextSink, 1),
+		stop:       make(chan struct{}),
+		done:       make(chan struct{}),
+		to:         to,
 	}
 	go w.run()
 	return w
@@ -169,8 +169,8 @@ func (w *writer) add(l *loop.Loop, e *conn.AccessEntry, line lineFormat) bool {
 		after = before
 	}
 	b.mu.Unlock()
-	if round := uint8(w.rounds.Load()); e.Share.Round != round {
-		e.Share = conn.Share{Round: round}
+	if generation := uint8(w.generation.Load()); e.Share.Generation != generation {
+		e.Share = conn.Share{Generation: generation}
 	}
 	used := min(int(e.Share.Used)+(after-before+shareUnit-1)/shareUnit, math.MaxUint16)
 	e.Share.Used = uint16(used)
@@ -186,7 +186,7 @@ func (w *writer) add(l *loop.Loop, e *conn.AccessEntry, line lineFormat) bool {
 
 // hasRoom reports whether a connection with that share may have more requests.
 func (w *writer) hasRoom(s conn.Share) bool {
-	return s.Round != uint8(w.rounds.Load()) || w.stuckFor() >= stuckAfter
+	return s.Generation != uint8(w.generation.Load()) || w.stuckFor() >= stuckAfter
 }
 
 // stuckFor returns for how long the writer has been writing, 0 if it does not write.
@@ -265,7 +265,7 @@ func (w *writer) flush(last bool) {
 		b.lines, b.dropped = b.spare[:0], 0
 		b.mu.Unlock()
 		if len(lines) > 0 {
-			w.rounds.Add(1)
+			w.generation.Add(1)
 			w.watched(func() { w.write(lines, last) })
 		}
 		if dropped > 0 {
