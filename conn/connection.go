@@ -38,7 +38,7 @@ const (
 	lingers                   // a lingering close follows, see lingering
 	named                     // the header of the PROXY protocol has come
 	secured                   // and it says that the client uses TLS, which the proxy has ended
-	speaks2                   // HTTP/2 from here on
+	isHTTP2                   // HTTP/2 from here on
 	headed                    // the record is part of a proxyConnection, see introduced; never changes
 
 	firstAgreed = iota // the bits from here on have the mark of the terms that the client has met

@@ -15,7 +15,7 @@ func (c *connection) Run(t *loop.Thread) coro.Code {
 	own.attach(c)
 	defer c.leave(t) // also when a handler ends its goroutine, or a reader of its response panics
 	code := own.serve()
-	if c.state&(lingers|speaks2) != 0 || c.turn == nil || c.turn.x.stays != nil {
+	if c.state&(lingers|isHTTP2) != 0 || c.turn == nil || c.turn.x.stays != nil {
 		return c.handOn(t, code)
 	}
 	return code
@@ -27,8 +27,8 @@ func (c *connection) handOn(t *loop.Thread, code coro.Code) coro.Code {
 	switch {
 	case c.state&lingers != 0:
 		return c.linger()
-	case c.state&speaks2 != 0:
-		return c.turn.begin2().Run(t)
+	case c.state&isHTTP2 != 0:
+		return c.turn.beginSession().Run(t)
 	case c.turn != nil:
 		return c.turn.x.stays.begin(t)
 	}
@@ -38,9 +38,9 @@ func (c *connection) handOn(t *loop.Thread, code coro.Code) coro.Code {
 	return code
 }
 
-// begin2 leaves the connection to HTTP/2, with what was read so far, and returns what serves it
+// beginSession leaves the connection to HTTP/2, with what was read so far, and returns what serves it
 // now.
-func (t *turn) begin2() loop.Task {
+func (t *turn) beginSession() loop.Task {
 	s := t.c.newSession(t.set, t.in[t.r:t.w])
 	t.r = t.w
 	t.leave()

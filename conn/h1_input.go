@@ -170,10 +170,10 @@ func (t *turn) refusedLine() []byte {
 	return first(loggedLine, line)
 }
 
-// serves2 reports whether the first head of the connection, which err refuses, is the beginning of
+// wantsHTTP2 reports whether the first head of the connection, which err refuses, is the beginning of
 // the preface of HTTP/2, and the listener speaks HTTP/2 in clear text: over TLS clients agree on it
 // by ALPN (RFC 9113 section 3.2).
-func (t *turn) serves2(err *http1.Error) bool {
+func (t *turn) wantsHTTP2(err *http1.Error) bool {
 	const first = "PRI * HTTP/2.0\r\n"
 	c := t.c
 	in := t.in[t.r:t.w]

@@ -169,7 +169,7 @@ func (t *turn) prepare() (next coro.Code, ready bool) {
 		}
 	}
 	if c.tls != nil && c.transport().http2 {
-		c.state |= speaks2
+		c.state |= isHTTP2
 		return coro.WantRead, false
 	}
 	t.set = c.port.server.settings.Load() // it may have waited
@@ -182,8 +182,8 @@ func (t *turn) headless(err error) coro.Code {
 		return t.idle()
 	}
 	if bad, ok := err.(*http1.Error); ok {
-		if t.serves2(bad) {
-			t.c.state |= speaks2
+		if t.wantsHTTP2(bad) {
+			t.c.state |= isHTTP2
 			return coro.WantRead
 		}
 		t.reject(bad)

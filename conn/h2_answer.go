@@ -83,20 +83,20 @@ func (st *h2stream) head(p *plan) {
 	s.endHead(at)
 }
 
-// unmeant returns the status for an extended CONNECT whose handler answers with another one
+// upgradeStatus returns the status for an extended CONNECT whose handler answers with another one
 // than 101. Any 2xx would open the WebSocket (RFC 8441 section 4): a page that knows nothing of
 // WebSockets means none.
-func unmeant(status int) int {
+func upgradeStatus(status int) int {
 	if status/100 == 2 {
 		return http.StatusBadRequest
 	}
 	return status
 }
 
-// unmeant is that for a request that may be one.
-func (x *exchange) unmeant(status int) int {
+// upgradeStatus is that for a request that may be one.
+func (x *exchange) upgradeStatus(status int) int {
 	if st := x.via.multiplexed(); st != nil && st.opensWebSocket() {
-		return unmeant(status)
+		return upgradeStatus(status)
 	}
 	return status
 }
@@ -352,7 +352,7 @@ func (st *h2stream) held() int {
 // sendHeld implements carrier. The session sends what is held by itself.
 func (st *h2stream) sendHeld() (int, error) {
 	if st.err == nil && len(st.Pending) > 0 {
-		if _, err := st.patience(false, true); err != nil {
+		if _, err := st.waitLimit(false, true); err != nil {
 			st.tooSlow(err)
 		} else if st.Allowed == 0 {
 			st.allow()
@@ -381,7 +381,7 @@ func (st *h2stream) awaitDuplex(limit time.Duration, read bool, sources []loop.S
 		st.wantsInput, st.wantsRoom = false, false
 		st.owesInput()
 	}()
-	left, err := st.patience(read, room)
+	left, err := st.waitLimit(read, room)
 	if err != nil {
 		return nil // the next read, or sendHeld, returns it
 	}

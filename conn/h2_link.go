@@ -475,7 +475,7 @@ func (st *h2stream) open(status int, fields []Field) {
 		return
 	}
 	st.answered = true
-	if status = unmeant(status); status == http.StatusSwitchingProtocols {
+	if status = upgradeStatus(status); status == http.StatusSwitchingProtocols {
 		status = http.StatusOK
 	}
 	s := st.s

@@ -46,7 +46,7 @@ func (s *session) keepsWaiting() {
 // keepsWaiting is that of a session, for the answer of one stream.
 func (st *h2stream) keepsWaiting() {
 	switch {
-	case st.link != nil || st.work2 == nil:
+	case st.link != nil || st.activeState == nil:
 	case st.Allowed > 0 && st.Window <= 0:
 		st.out.StartWait(st.s.port.loop)
 	case st.out.Waiting():
@@ -59,7 +59,7 @@ func (st *h2stream) keepsWaiting() {
 // credit can send nothing.
 func (st *h2stream) owesInput() {
 	switch {
-	case st.link != nil || st.work2 == nil:
+	case st.link != nil || st.activeState == nil:
 	case st.wantsInput && st.body.flow.Credit > 0 && st.s.Inflow.Credit > 0:
 		st.in.StartWait(st.s.port.loop)
 	default:
@@ -97,8 +97,8 @@ func (s *session) checkProgress(l *stream.Limit, w *inFlight, rate int) {
 	w.taken, w.at = taken, now
 }
 
-// patience returns how long a wait may take until the next check; negative: without limit.
-func (st *h2stream) patience(input, room bool) (time.Duration, error) {
+// waitLimit returns how long a wait may take until the next check; negative: without limit.
+func (st *h2stream) waitLimit(input, room bool) (time.Duration, error) {
 	d, err := st.limits(input, room)
 	if err == stream.ErrTooSlow {
 		st.checkProgress(input, room)
@@ -199,7 +199,7 @@ func (st *h2stream) wait(input, room bool) error {
 		st.owesInput()
 	}()
 	for {
-		left, err := st.patience(input, room)
+		left, err := st.waitLimit(input, room)
 		if err != nil {
 			return err
 		}

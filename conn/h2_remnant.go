@@ -67,12 +67,12 @@ func (s *session) keep(r remnant) {
 		s.tell(&s.remnants[0])
 		s.remnants = append(s.remnants[:0], s.remnants[1:]...)
 	}
-	r.until = s.patience()
+	r.until = s.resetTimeout()
 	s.remnants = append(s.remnants, r)
 }
 
-// patience returns until when the client of a remnant may send nothing.
-func (s *session) patience() time.Duration {
+// resetTimeout returns until when the client of a remnant may send nothing.
+func (s *session) resetTimeout() time.Duration {
 	if s.set.BodyTimeout <= 0 {
 		return never
 	}
@@ -110,7 +110,7 @@ func (s *session) late(h http2.Header, payload []byte) (ok bool, code http2.Code
 		s.dropped(int(h.Length))
 		r.left -= int64(h.Length)
 		r.credit -= int64(h.Length)
-		r.until = s.patience()
+		r.until = s.resetTimeout()
 		n := int64(len(payload))
 		wrong := r.expected >= 0 && n > r.expected || over && n < r.expected
 		if r.expected >= 0 {
@@ -186,7 +186,7 @@ func (s *session) expire() time.Duration {
 		r := &s.remnants[i]
 		if r.until <= now && !r.told {
 			s.tell(r)
-			r.until = s.patience()
+			r.until = s.resetTimeout()
 		}
 		if !r.told {
 			next = min(next, r.until)

@@ -21,7 +21,7 @@ type h2stream struct {
 	link         *h2link   // nil: no handler has taken the stream over
 	http2.Sender           // of the answer
 	x            *exchange // nil: the handler has handed the stream on
-	*work2                 // nil: that, and the stream is idle or was taken over
+	*activeState           // nil: that, and the stream is idle or was taken over
 	err          error     // why nothing can be read or written any more
 
 	body received
@@ -37,9 +37,9 @@ type h2stream struct {
 	descriptors uint16 // see takeDescriptor
 }
 
-// work2 is what a stream needs while its request is served, or the rest of the answer is written.
+// activeState is what a stream needs while its request is served, or the rest of the answer is written.
 // Then it is for another stream of the port.
-type work2 struct {
+type activeState struct {
 	fields http2.Fields // of the request
 	// the request is answered with this; nil: with what a handler says
 	bad                       *http1.Error
@@ -53,12 +53,12 @@ type work2 struct {
 	sources []loop.Source
 }
 
-// takeWork gives the stream what it needs for work.
-func (st *h2stream) takeWork(p *port) {
-	if n := len(p.work); n > 0 && !invariants.Enabled {
-		st.work2, p.work = p.work[n-1], p.work[:n-1]
+// takeActiveState gives the stream what it needs for work.
+func (st *h2stream) takeActiveState(p *port) {
+	if n := len(p.activeStates); n > 0 && !invariants.Enabled {
+		st.activeState, p.activeStates = p.activeStates[n-1], p.activeStates[:n-1]
 	} else {
-		st.work2 = new(work2)
+		st.activeState = new(activeState)
 	}
 	st.self[0] = st
 }
@@ -71,18 +71,18 @@ func (st *h2stream) setPaces(set *settings) {
 	st.out.SetPace(&st.writing)
 }
 
-// giveWork takes back what takeWork has given.
-func (st *h2stream) giveWork(p *port) {
-	w := st.work2
+// giveActiveState takes back what takeActiveState has given.
+func (st *h2stream) giveActiveState(p *port) {
+	w := st.activeState
 	w.clear()
-	st.work2 = nil
-	if len(p.work) < p.mostStreams() {
-		p.work = append(p.work, w)
+	st.activeState = nil
+	if len(p.activeStates) < p.mostStreams() {
+		p.activeStates = append(p.activeStates, w)
 	}
 }
 
 // clear makes w ready for another request. It keeps the memory of the fields.
-func (w *work2) clear() {
+func (w *activeState) clear() {
 	invariants.Mangle(w.fields.Buf[:cap(w.fields.Buf)])
 	if cap(w.fields.Buf) > keptBuffer {
 		w.fields = http2.Fields{}
@@ -104,9 +104,9 @@ type received struct {
 
 // spareStreams is what a port has for the requests of HTTP/2 to come.
 type spareStreams struct {
-	sessions int         // connections of HTTP/2, which there are now
-	streams  []*h2stream // that no request uses
-	work     []*work2    // of streams that need none at present
+	sessions     int            // connections of HTTP/2, which there are now
+	streams      []*h2stream    // that no request uses
+	activeStates []*activeState // of streams that need none at present
 }
 
 // newStream returns a stream for a request of s.
@@ -117,8 +117,8 @@ func (p *port) newStream(s *session, id uint32) *h2stream {
 	} else {
 		st = new(h2stream)
 	}
-	if st.work2 == nil {
-		st.takeWork(p)
+	if st.activeState == nil {
+		st.takeActiveState(p)
 	}
 	if st.x == nil {
 		st.x = newExchange()
@@ -147,8 +147,8 @@ func (p *port) trimStreams() {
 	if n := fewStreams; len(p.streams) > n {
 		p.streams = append([]*h2stream(nil), p.streams[:n]...)
 	}
-	if n := fewStreams; len(p.work) > n {
-		p.work = append([]*work2(nil), p.work[:n]...)
+	if n := fewStreams; len(p.activeStates) > n {
+		p.activeStates = append([]*activeState(nil), p.activeStates[:n]...)
 	}
 }
 
@@ -164,8 +164,8 @@ func (p *port) freeStream(st *h2stream) {
 	if x != nil && x.req.Thread != nil {
 		return // it reads the request's bytes
 	}
-	if st.work2 != nil {
-		st.work2.clear()
+	if st.activeState != nil {
+		st.activeState.clear()
 	}
 	if len(p.streams) < p.mostStreams() {
 		p.streams = append(p.streams, st)
@@ -429,7 +429,7 @@ func (st *h2stream) got(content []byte, padding int, ends bool) {
 	b.in.Add(content)
 	st.s.unread += int64(len(content))
 	b.ended = ends
-	if st.link == nil && st.work2 != nil {
+	if st.link == nil && st.activeState != nil {
 		st.in.Moved(st.s.port.loop, len(content)-min(st.early, len(content)))
 		st.inputFlight, st.early = inFlight{}, 0
 	}

@@ -46,7 +46,7 @@ func (st *h2stream) giveUp(t *loop.Thread, kept bool) {
 	st.x = nil
 	if x.cancel = nil; loop.AbandonCalls(t) {
 		x.abandon()
-		st.work2 = nil // the function off the loop may read the request's bytes
+		st.activeState = nil // the function off the loop may read the request's bytes
 		return
 	}
 	if kept {
@@ -56,13 +56,13 @@ func (st *h2stream) giveUp(t *loop.Thread, kept bool) {
 		x.end()
 		x.clear()
 	}
-	st.giveWork(st.s.port)
+	st.giveActiveState(st.s.port)
 }
 
 // Run implements loop.Task.
 func (r *tail2) Run(t *loop.Thread) coro.Code {
 	st, p := r.h2stream, r.s.port
-	st.takeWork(p)
+	st.takeActiveState(p)
 	st.setPaces(r.s.set)
 	r.takePace(&st.writing)
 	st.keepsWaiting()
@@ -81,7 +81,7 @@ func (r *tail2) Run(t *loop.Thread) coro.Code {
 	if more && st.err == nil {
 		ended = false
 		r.keep()
-		st.giveWork(p)
+		st.giveActiveState(p)
 		if again {
 			return coro.Yield
 		}

@@ -228,7 +228,7 @@ func (w *Response) sendHead(status int, first []byte, reading bool) {
 		status = w.forced
 	}
 	if w.x.protocol != "" && status/100 == 2 {
-		status = w.x.unmeant(status)
+		status = w.x.upgradeStatus(status)
 	}
 	if len(w.hooks) > 0 {
 		w.runHooks(status, first)
