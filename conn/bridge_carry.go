@@ -15,13 +15,13 @@ import (
 func (c *bridge) serve(req *Request, resp *Response) int {
 	x := req.x
 	req.KeepWaiting(true)
-	told := false  // a panic of the handler was passed on
-	defer func() { // also when the thread is killed
+	logged := false // a panic of the handler was passed on
+	defer func() {  // also when the thread is killed
 		c.duplex.drop()
 		x.via.setReadDeadline(zeroTime)
 		c.mu.Lock()
 		defer c.mu.Unlock()
-		if e, ok := c.panicked.(*loop.PanicError); ok && !told {
+		if e, ok := c.panicked.(*loop.PanicError); ok && !logged {
 			x.c.port.server.panics.Add(1)
 			x.set.Logger.Error("conn: panic in a handler", "panic", e.Value,
 				"request_id", RequestID(c.req.Context()), "target", c.req.RequestURI,
@@ -44,7 +44,7 @@ func (c *bridge) serve(req *Request, resp *Response) int {
 			break
 		}
 		if hijack && c.handOver(req, resp) {
-			told = true // from now on run logs a panic
+			logged = true // from now on run logs a panic
 			return resp.status
 		}
 		asked := c.give(&req.body)
@@ -56,9 +56,9 @@ func (c *bridge) serve(req *Request, resp *Response) int {
 		}
 		c.wait(asked)
 	}
-	x.settle()
+	x.finishDuplex()
 	if c.panicked != nil {
-		told = true
+		logged = true
 		panic(c.panicked)
 	}
 	return resp.early

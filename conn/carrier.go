@@ -175,9 +175,9 @@ type plan struct {
 type extent uint8
 
 const (
-	unsaid   extent = iota // not at all
-	byLength               // by Content-Length
-	byEnd                  // the content is as long as it turns out
+	undelimited extent = iota // not at all
+	byLength                  // by Content-Length
+	byEnd                     // the content is as long as it turns out
 )
 
 // Carriers of exchanges that have none any more.

@@ -31,7 +31,7 @@ type Config struct {
 	// on its way.
 	Leaving bool
 
-	// Count says that requests are counted by route, see Tally. It costs two looks at the clock for
+	// Count says that requests are counted by route, see Stats. It costs two looks at the clock for
 	// each request.
 	Count bool
 

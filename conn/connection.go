@@ -39,7 +39,7 @@ const (
 	named                     // the header of the PROXY protocol has come
 	secured                   // and it says that the client uses TLS, which the proxy has ended
 	isHTTP2                   // HTTP/2 from here on
-	headed                    // the record is part of a proxyConnection, see introduced; never changes
+	headed                    // the record is part of a proxyConnection, see proxyHeader; never changes
 
 	firstAgreed = iota // the bits from here on have the mark of the terms that the client has met
 )
@@ -128,11 +128,11 @@ func (c *connection) localAddr() netip.AddrPort {
 }
 
 // proxyConnection is the record of a connection that begins with a header of the PROXY protocol, or of a
-// request without a connection of its own (Errand). Others do not pay for it.
+// request without a connection of its own (Copy). Others do not pay for it.
 type proxyConnection struct {
-	connection // first, see introduced
+	connection // first, see proxyHeader
 
-	// Set before any request, by introduce or by RequestLayer.errand.
+	// Set before any request, by readProxyHeader or by Copy.Start.
 	known bool // there are addresses; remote is the client's then, and not the peer's
 	local peer // the address that the client connected to
 

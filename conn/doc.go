@@ -51,7 +51,7 @@
 //	ErrRewrites, ErrTarget            of Rewrite
 //	FieldViews                        the fields of a request, without a copy
 //	Reading, ReadingsOf               how an upstream may read a path
-//	Tap, Fate, SentHead, EndTapped    a copy of an answer
+//	Tap, Verdict, SentHead, EndTapped a copy of an answer
 //	Sink, BackgroundSubrequest        requests that handlers send, and their answers
 //	Copy, ErrNestedSubrequest
 //	Duplex, TempFile                  body and answer at once, and what waits in between
@@ -61,7 +61,7 @@
 //	Panicked, TakenID                 what is known of the request meanwhile
 //	SetMoved, SetCloseCode            what the access log says of it
 //	CacheUse                          what a cache has done
-//	Tally, RouteStats, Handshakes     what a server counts
+//	Stats, RouteStats, Handshakes     what a server counts
 //	TimeBound, NumTimeBounds
 //	Spooled, Methods                  what a server says of itself
 //
@@ -191,5 +191,5 @@
 //	port.go                what the connections of one listener on one loop share
 //	config.go              Config, and whom to trust as a proxy
 //	limits.go              Limits: their keys, ranges and defaults; Size
-//	seldom.go              lines of the log that clients can cause
+//	loglimiter.go          lines of the log that clients can cause
 package conn

@@ -161,12 +161,12 @@ func called(t *loop.Thread, mark, status int) {
 		x.took = clock() - x.called
 	}
 	if x != nil && !x.clientLeft && len(x.resp.pages) > 0 {
-		x.settle() // the handler's Duplex: what is read and made from here on is so in the usual way
+		x.finishDuplex() // the handler's Duplex: what is read and made from here on is so in the usual way
 		status = x.errorPage(status)
 		x = exchangeOf(t)
 	}
 	if x != nil {
-		x.settle()
+		x.finishDuplex()
 		if x.clientLeft && x.resp.noAnswer(status) {
 			x.resp.fail(true)
 		}
@@ -255,8 +255,8 @@ func (r RequestLayer) TooLarge() bool {
 // ofProxy reports whether the request has come by HTTP/2 from a trusted proxy: then its scheme is
 // the client's, and what the proxy says in fields may be less.
 func (x *exchange) ofProxy() bool {
-	const named2 = headed | named // by the PROXY protocol
-	return x.protocol != "" && (x.req.proxied || x.c.state&named2 == named2)
+	const fromProxyHeader = headed | named // by the PROXY protocol
+	return x.protocol != "" && (x.req.proxied || x.c.state&fromProxyHeader == fromProxyHeader)
 }
 
 // elsewhere reports whether the request must come by another connection, because of its host.
@@ -353,8 +353,8 @@ func threadFailed(t *loop.Thread, err error) {
 	}
 }
 
-// settle ends the request's Duplex, if there is one, and writes what it holds.
-func (x *exchange) settle() {
+// finishDuplex ends the request's Duplex, if there is one, and writes what it holds.
+func (x *exchange) finishDuplex() {
 	d := x.duplex
 	if d == nil {
 		return
@@ -372,16 +372,16 @@ func (x *exchange) settle() {
 // client. A handler, or a goroutine, that keeps one of them and uses it later finds the exchange in
 // one of two states.
 //
-// It rests. Then the Request is empty, what waits, reads or writes returns ErrComplete, and nothing
+// It has ended. Then the Request is empty, what waits, reads or writes returns ErrComplete, and nothing
 // that is set reaches the next request.
 //
 // It serves another request. That cannot be told without a cost for every request: a generation
-// would have to be passed with each call. So under the invariants tag exchanges rest for long, and
-// every use of one that rests panics, which names the fault. The race detector finds the same fault
+// would have to be passed with each call. So under the invariants tag exchanges are kept in quarantine, and
+// every use of one there panics, which names the fault. The race detector finds the same fault
 // if it is a goroutine's. Under the tag a goroutine that uses the Response while its handler still
 // runs, or waits, panics as well.
 
-// quarantined are the exchanges that rest longest, under the invariants tag. They are made in advance,
+// quarantined are the exchanges that ended longest ago, under the invariants tag. They are made in advance,
 // so that no request allocates one.
 var quarantined struct {
 	sync.Mutex
@@ -391,7 +391,7 @@ var quarantined struct {
 
 const maxQuarantined = 64
 
-// quarantine exchanges x, which rests, for another one that has rested long.
+// quarantine exchanges x, which has ended, for another one that ended long ago.
 func quarantine(x *exchange) *exchange {
 	quarantined.Lock()
 	defer quarantined.Unlock()
@@ -416,8 +416,8 @@ func (r *Request) live() {
 
 // live panics, under the invariants tag, if the request is over, and as well if the caller is a
 // goroutine that is none of the loop's threads: then the handler uses w at the same time, or the
-// loop does. An exchange that was stranded is not the connection's any more; it is left to the
-// function that has stranded it.
+// loop does. An exchange that was abandoned is not the connection's any more; it is left to the
+// function that has abandoned it.
 func (w *Response) live() {
 	if invariants.Enabled && w.x != nil {
 		w.x.req.live()
@@ -427,7 +427,7 @@ func (w *Response) live() {
 	}
 }
 
-// over reports whether r is over, and rests.
+// over reports whether r is over, and its exchange cleared.
 func (r *Request) over() bool {
 	r.live()
 	return r.Thread == nil

@@ -61,7 +61,7 @@ func bucket(d time.Duration) int {
 	return min(bits.Len64(uint64(max(d-1, 0))/uint64(firstBound)), NumTimeBounds)
 }
 
-// loopStats is a Tally as its loop has it.
+// loopStats is Stats as its loop has it.
 type loopStats struct {
 	_ [64]byte // no other loop writes to the same cache line, nor behind it
 	Stats
@@ -82,7 +82,7 @@ func (t *loopStats) route(n uint32) *RouteStats {
 	return &t.Routes[n]
 }
 
-// SetCounter sets the number by which Tally.Routes counts the request. The numbers of a router are
+// SetCounter sets the number by which Stats.Routes counts the request. The numbers of a router are
 // dense and begin with 1; 0 means that no route answers. The router calls it.
 func (r *Request) SetCounter(n uint32) { r.counter = n }
 

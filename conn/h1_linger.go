@@ -7,10 +7,10 @@ import (
 // close flushes and leaves the rest to the loop, which closes the socket. If input is known to be
 // unread, close begins a lingering close instead.
 func (t *turn) close() {
-	if t.flush() != nil && !t.severed {
+	if t.flush() != nil && !t.aborted {
 		return
 	}
-	if t.severed || t.r < t.w || t.unread() {
+	if t.aborted || t.r < t.w || t.unread() {
 		t.lingeringClose()
 		return
 	}
@@ -31,11 +31,11 @@ func (t *turn) closeAfter(persistent bool) {
 // client can tell. The caller does nothing more with the connection; Run leaves it to a lingering.
 func (t *turn) lingeringClose() {
 	c := t.c
-	if t.flush() != nil && !t.severed {
+	if t.flush() != nil && !t.aborted {
 		return
 	}
 	t.closeTLS()
-	if (t.writeErr == nil || t.severed) && loop.Own(&c.Thread).CloseWrite() == nil {
+	if (t.writeErr == nil || t.aborted) && loop.Own(&c.Thread).CloseWrite() == nil {
 		c.state |= lingers
 		c.countLingering(1)
 	}

@@ -123,7 +123,7 @@ func (t *turn) abort(err error) error {
 		if t.delimited == byClose {
 			t.c.resetOnClose()
 		} else {
-			t.severed = true
+			t.aborted = true
 		}
 	}
 	return t.fail(err)

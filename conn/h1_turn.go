@@ -45,7 +45,7 @@ type ofConnection struct {
 
 	// Output.
 	writeErr error // sticky
-	severed  bool  // writeErr is from abort, and the client may still take what came before
+	aborted  bool  // writeErr is from abort, and the client may still take what came before
 	unsent   int   // bytes that the kernel had not sent when writeErr was set
 
 	// The present answer.
@@ -135,7 +135,7 @@ func (t *turn) serve() coro.Code {
 	}
 	for !t.readEmpty() {
 		if err := t.readHead(); err != nil {
-			return t.headless(err)
+			return t.headFailed(err)
 		}
 		if !t.exchange() {
 			return coro.Abort
@@ -176,8 +176,8 @@ func (t *turn) prepare() (next coro.Code, ready bool) {
 	return 0, true
 }
 
-// headless acts on an error of readHead, and returns what the loop does next.
-func (t *turn) headless(err error) coro.Code {
+// headFailed acts on an error of readHead, and returns what the loop does next.
+func (t *turn) headFailed(err error) coro.Code {
 	if err == stream.ErrWouldBlock {
 		return t.idle()
 	}

@@ -39,7 +39,7 @@ func (r *tail2) keep() {
 	}
 }
 
-// evict gives up the request of a stream whose handler has returned. With kept, it leaves it to the
+// giveUp gives up the request of a stream whose handler has returned. With kept, it leaves it to the
 // functions that are deferred.
 func (st *h2stream) giveUp(t *loop.Thread, kept bool) {
 	x := st.x

@@ -74,7 +74,7 @@ type noted struct {
 	counter uint32    // see SetCounter
 	log     AccessLog // see LogTo; nil: the server's
 
-	// What trusted proxies say of the client, see believe.
+	// What trusted proxies say of the client, see applyForwarded.
 	proxied bool
 	scheme  http1.Scheme
 	client  netip.AddrPort // invalid: the connection's

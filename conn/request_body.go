@@ -278,7 +278,7 @@ func (r RequestLayer) Duplex() *Duplex {
 }
 
 func (d *Duplex) begin(x *exchange) {
-	x.settle()        // an earlier Duplex writes what it holds
+	x.finishDuplex()  // an earlier Duplex writes what it holds
 	_ = x.via.flush() // answers to earlier requests; what is held from now on is this one's
 	loop.Hold(x.req.Thread, false)
 	d.x = x
@@ -307,7 +307,7 @@ func (d *Duplex) drop() {
 // End ends the mode and writes what is held, waiting as every write does. The error is that of
 // writing.
 func (d *Duplex) End() error {
-	d.x.settle()
+	d.x.finishDuplex()
 	return d.x.resp.unlessTapped(d.x.via.writeError())
 }
 

@@ -172,7 +172,7 @@ func (r *Request) alter(of *Request, path, raw []byte, query string, drop func(n
 	}
 	r.head.ContentLength, r.head.Chunked = -1, false
 	r.raw = of.raw
-	r.aim(path, raw, query)
+	r.setTarget(path, raw, query)
 	r.head.Fields = slices.DeleteFunc(slices.Clone(of.head.Fields), func(f http1.Field) bool {
 		return drop(string(f.Name.Of(of.raw)))
 	})
@@ -191,7 +191,7 @@ func (r *Request) alter(of *Request, path, raw []byte, query string, drop func(n
 
 // aim gives r, which is new, a clean path, the same as it stands in a target, and a query; without
 // a query, no question mark.
-func (r *Request) aim(path, raw []byte, query string) {
+func (r *Request) setTarget(path, raw []byte, query string) {
 	r.path, r.head.Asterisk = path, false
 	// Modules read the target, too: REQUEST_URI is made of it, and a front controller answers that.
 	from := len(r.raw)

@@ -269,7 +269,7 @@ func (w *Response) decide(status int, first []byte) {
 		if n, ok := w.declared(); ok { // the handler need not have made the body
 			p.length = n
 		} else if w.manner != native && w.size == 0 {
-			p.extent = unsaid // not made, or empty: the server cannot tell
+			p.extent = undelimited // not made, or empty: the server cannot tell
 		}
 	}
 }

@@ -202,7 +202,7 @@ func (a *tapped) returned(w *Response, status int) (int, bool) {
 
 // withhold makes the response as it was before the handler.
 func (a *tapped) withhold(w *Response) {
-	a.x.settle()
+	a.x.finishDuplex()
 	w.tap = nil
 	w.clear()
 	a.release()

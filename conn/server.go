@@ -35,7 +35,7 @@ type Server struct {
 	handshakeNote    logLimiter
 	failedHandshakes atomic.Int64 // since the last line in the log
 
-	stats    sync.Map     // *loop.Loop -> *tally
+	stats    sync.Map     // *loop.Loop -> *loopStats
 	detached atomic.Int64 // see Detached
 	panics   atomic.Int64 // see Panicked
 	windows  http2.Growth // of uploads by HTTP/2

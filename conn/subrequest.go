@@ -58,7 +58,7 @@ func (r RequestLayer) SubrequestInMemory(path, query string, most int, h Handler
 	case x.resp.phase != open:
 		return 0, header, nil, cmp.Or(refusals[x.resp.phase], ErrComplete)
 	}
-	x.settle() // a Duplex of r
+	x.finishDuplex() // a Duplex of r
 	t := r.Thread
 	a := &subrequest{carrier: x.via, since: t.Loop().Time(), most: most}
 	y := &a.x
@@ -78,7 +78,7 @@ func (r RequestLayer) SubrequestInMemory(path, query string, most int, h Handler
 	err = t.Scope(func() error {
 		status = h(&y.req, &y.resp)
 		err := t.Join() // before the deferred calls, which may start threads, too
-		y.settle()
+		y.finishDuplex()
 		if err == nil && most > 0 {
 			status = a.complete(status)
 		}

@@ -71,7 +71,7 @@ type background struct {
 	h               Handler
 	sink            Sink
 
-	ofOriginal  originalClient // front points here
+	ofOriginal  originalClient // original points here
 	sends       []byte         // what is left of the request's body
 	whole       bool           // head and content are there at once: end passes them on
 	content     []byte         // then
@@ -162,7 +162,7 @@ func (r RequestLayer) Copy(below string) Copy {
 	q := &e.x.req
 	q.internal, q.head.Expect100 = true, false
 	raw := append(http1.AppendPath(nil, []byte(below)), r.SentPathView()...)
-	q.aim(append([]byte(below), r.PathView()...), raw, r.RawQuery())
+	q.setTarget(append([]byte(below), r.PathView()...), raw, r.RawQuery())
 	q.rewritten = "" // the head says the same
 	return Copy{e}
 }
@@ -248,7 +248,7 @@ func (e *background) Run(t *loop.Thread) coro.Code {
 	x.req.Thread = t
 	mark := t.Mark()
 	status := x.call(e.h)
-	x.settle()
+	x.finishDuplex()
 	if x.clientLeft { // the handler has given up, and what it returns means nothing
 		x.resp.fail(true)
 	}

@@ -228,7 +228,7 @@ func (w *Response) clearTheWay() error {
 	default:
 		w.switches()
 	}
-	x.settle()
+	x.finishDuplex()
 	return x.via.flush()
 }
 

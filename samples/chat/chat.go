@@ -34,7 +34,7 @@ type seat struct {
 	room              *room // nil: not yet, or not any more
 	topic             *pubsub.Topic
 	messages, notices *pubsub.Subscription
-	unheard           int  // dropped messages, as far as the client was told of them
+	reportedDropped   int  // dropped messages, as far as the client was told of them
 	apart             bool // the client gets no notice before a list of all people
 
 	quota quota
@@ -179,9 +179,9 @@ func (s *seat) speak(c *websocket.Conn) error {
 
 // hear passes on a message; with it, if it is one of history, all others that are there.
 func (s *seat) hear(c *websocket.Conn, m *pubsub.Message) error {
-	if n := s.messages.Dropped(); n > s.unheard {
-		missed := n - s.unheard
-		s.unheard = n
+	if n := s.messages.Dropped(); n > s.reportedDropped {
+		missed := n - s.reportedDropped
+		s.reportedDropped = n
 		if err := send(c, lost(s.where, missed)); err != nil {
 			return err
 		}

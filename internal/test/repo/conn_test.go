@@ -14,7 +14,7 @@ import (
 // that may name them. Other files use a carrier (conn/carrier.go), which both protocols implement.
 var protocols = map[string][]string{
 	"h1_": {"turn", "ofConnection", "framing", "greeting", "handed", "tail1"},
-	"h2_": {"h2stream", "session", "work2", "h2link", "tunnel", "remnant", "handed2", "tail2"},
+	"h2_": {"h2stream", "session", "activeState", "h2link", "tunnel", "remnant", "handed2", "tail2"},
 }
 
 // knowing has the files that name such a type all the same, and the reasons.
