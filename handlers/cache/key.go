@@ -128,8 +128,8 @@ func appendSent(dst []byte, r conn.RequestLayer, target []byte) []byte {
 		dst = append(dst, host[i:]...)
 	}
 	// {query} has no "?" with nothing behind it
-	if asks := r.AppendQuery(dst); len(asks) == len(dst)+1 {
-		return asks
+	if withQuery := r.AppendQuery(dst); len(withQuery) == len(dst)+1 {
+		return withQuery
 	}
 	return dst
 }

@@ -250,13 +250,13 @@ func urlsOf(u string, whole bool) (urls [][]byte) {
 		for i := range end { // the scheme and the host
 			b[i] = ascii.Lower(b[i])
 		}
-		path, rest, asks := bytes.Cut(b[end:], []byte("?"))
-		if last := bytes.LastIndexByte(path, '/') + 1; !whole && !asks {
+		path, rest, hasQuery := bytes.Cut(b[end:], []byte("?"))
+		if last := bytes.LastIndexByte(path, '/') + 1; !whole && !hasQuery {
 			path, rest = path[:last], path[last:]
 		}
 		if _, err := http1.CleanPath(nil, path); len(path) > 0 && err == nil { // else no request has it
 			plain, _ := plainPath(bytes.Clone(path), 0)
-			if asks {
+			if hasQuery {
 				plain = append(plain, '?')
 			} else {
 				rest, _ = plainCodes(bytes.Clone(rest), 0)

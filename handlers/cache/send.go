@@ -253,8 +253,8 @@ func (l *layer) follow(req *conn.Request, resp *conn.Response, q *fetch, reader 
 	h.Add("Cache-Status", followed(q.why, k.shared, f == nil))
 	resp.Layer().MarkValid(before)
 	s := planResponse{answer: k, size: reader.Length(), place: ofReader}
-	passes := f != nil && f.pipe != nil
-	if passes {
+	piped := f != nil && f.pipe != nil
+	if piped {
 		s.size = f.pipe.length
 	}
 	complete := f != nil && f.object != nil && len(f.trailer) == 0
@@ -270,7 +270,7 @@ func (l *layer) follow(req *conn.Request, resp *conn.Response, q *fetch, reader 
 	if p.status != s.Status {
 		p.amend(h, &s)
 	}
-	if passes {
+	if piped {
 		return f.passTo(req, resp, reader, &p)
 	}
 	if p.body == noBody {
