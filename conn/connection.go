@@ -39,7 +39,7 @@ const (
 	named                     // the header of the PROXY protocol has come
 	secured                   // and it says that the client uses TLS, which the proxy has ended
 	isHTTP2                   // HTTP/2 from here on
-	headed                    // the record is part of a proxyConnection, see proxyHeader; never changes
+	headed                    // part of a proxyConnection, see proxyHeader; never changes
 
 	firstAgreed = iota // the bits from here on have the mark of the terms that the client has met
 )
@@ -127,8 +127,8 @@ func (c *connection) localAddr() netip.AddrPort {
 	return a
 }
 
-// proxyConnection is the record of a connection that begins with a header of the PROXY protocol, or of a
-// request without a connection of its own (Copy). Others do not pay for it.
+// proxyConnection is the record of a connection that begins with a header of the PROXY protocol, or
+// of a request without a connection of its own (Copy). Others do not pay for it.
 type proxyConnection struct {
 	connection // first, see proxyHeader
 
@@ -139,7 +139,8 @@ type proxyConnection struct {
 	original *originalClient // nil: the PROXY protocol
 }
 
-// originalClient is what a request without a connection of its own has of the request that it copies.
+// originalClient is what a request without a connection of its own has of the request that it
+// copies.
 type originalClient struct {
 	ctx context.Context      // its values are those of the other request's
 	tls *tls.ConnectionState // of the client's connection; nil: plain

@@ -161,7 +161,7 @@ func called(t *loop.Thread, mark, status int) {
 		x.took = clock() - x.called
 	}
 	if x != nil && !x.clientLeft && len(x.resp.pages) > 0 {
-		x.finishDuplex() // the handler's Duplex: what is read and made from here on is so in the usual way
+		x.finishDuplex() // what is read and made from here on is so in the usual way
 		status = x.errorPage(status)
 		x = exchangeOf(t)
 	}
@@ -372,17 +372,17 @@ func (x *exchange) finishDuplex() {
 // client. A handler, or a goroutine, that keeps one of them and uses it later finds the exchange in
 // one of two states.
 //
-// It has ended. Then the Request is empty, what waits, reads or writes returns ErrComplete, and nothing
-// that is set reaches the next request.
+// It has ended. Then the Request is empty, what waits, reads or writes returns ErrComplete, and
+// nothing that is set reaches the next request.
 //
 // It serves another request. That cannot be told without a cost for every request: a generation
-// would have to be passed with each call. So under the invariants tag exchanges are kept in quarantine, and
-// every use of one there panics, which names the fault. The race detector finds the same fault
-// if it is a goroutine's. Under the tag a goroutine that uses the Response while its handler still
-// runs, or waits, panics as well.
+// would have to be passed with each call. So under the invariants tag exchanges are kept in
+// quarantine, and every use of one there panics, which names the fault. The race detector finds the
+// same fault if it is a goroutine's. Under the tag a goroutine that uses the Response while its
+// handler still runs, or waits, panics as well.
 
-// quarantined are the exchanges that ended longest ago, under the invariants tag. They are made in advance,
-// so that no request allocates one.
+// quarantined are the exchanges that ended longest ago, under the invariants tag. They are made in
+// advance, so that no request allocates one.
 var quarantined struct {
 	sync.Mutex
 	ring []*exchange

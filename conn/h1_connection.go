@@ -38,8 +38,8 @@ func (c *connection) handOn(t *loop.Thread, code coro.Code) coro.Code {
 	return code
 }
 
-// beginSession leaves the connection to HTTP/2, with what was read so far, and returns what serves it
-// now.
+// beginSession leaves the connection to HTTP/2, with what was read so far, and returns what serves
+// it now.
 func (t *turn) beginSession() loop.Task {
 	s := t.c.newSession(t.set, t.in[t.r:t.w])
 	t.r = t.w

@@ -170,9 +170,9 @@ func (t *turn) refusedLine() []byte {
 	return first(loggedLine, line)
 }
 
-// wantsHTTP2 reports whether the first head of the connection, which err refuses, is the beginning of
-// the preface of HTTP/2, and the listener speaks HTTP/2 in clear text: over TLS clients agree on it
-// by ALPN (RFC 9113 section 3.2).
+// wantsHTTP2 reports whether the first head of the connection, which err refuses, is the beginning
+// of the preface of HTTP/2, and the listener speaks HTTP/2 in clear text: over TLS clients agree on
+// it by ALPN (RFC 9113 section 3.2).
 func (t *turn) wantsHTTP2(err *http1.Error) bool {
 	const first = "PRI * HTTP/2.0\r\n"
 	c := t.c

@@ -9,10 +9,10 @@ import (
 	"github.com/lwango/lwango/stream"
 )
 
-// readProxyHeader reads the header of the PROXY protocol, and counts the client that it names. The error
-// stream.ErrWouldBlock means that nothing has arrived yet. After any other error, and if the client
-// is refused because it has too many connections, the connection must end. What has arrived behind
-// the header is left in the buffer.
+// readProxyHeader reads the header of the PROXY protocol, and counts the client that it names. The
+// error stream.ErrWouldBlock means that nothing has arrived yet. After any other error, and if the
+// client is refused because it has too many connections, the connection must end. What has arrived
+// behind the header is left in the buffer.
 func (t *turn) readProxyHeader() error {
 	c := t.c
 	h, fields, err := t.readIntroduction()

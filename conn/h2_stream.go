@@ -37,8 +37,8 @@ type h2stream struct {
 	descriptors uint16 // see takeDescriptor
 }
 
-// activeState is what a stream needs while its request is served, or the rest of the answer is written.
-// Then it is for another stream of the port.
+// activeState is what a stream needs while its request is served, or the rest of the answer is
+// written. Then it is for another stream of the port.
 type activeState struct {
 	fields http2.Fields // of the request
 	// the request is answered with this; nil: with what a handler says

@@ -39,8 +39,8 @@ func (r *tail2) keep() {
 	}
 }
 
-// giveUp gives up the request of a stream whose handler has returned. With kept, it leaves it to the
-// functions that are deferred.
+// giveUp gives up the request of a stream whose handler has returned. With kept, it leaves it to
+// the functions that are deferred.
 func (st *h2stream) giveUp(t *loop.Thread, kept bool) {
 	x := st.x
 	st.x = nil

@@ -116,8 +116,8 @@ func (f *Field) sendable() bool {
 	return http1.ValidToken(f.Name) && http1.ValidFieldValue(f.Value)
 }
 
-// MarkValid says that the fields behind the first n are valid, since another server's head was parsed
-// there. So the server does not look at each octet of them again.
+// MarkValid says that the fields behind the first n are valid, since another server's head was
+// parsed there. So the server does not look at each octet of them again.
 func (w ResponseLayer) MarkValid(n int) {
 	w.live()
 	w.header.markValid(n)

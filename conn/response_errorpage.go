@@ -189,8 +189,8 @@ func (r *Request) alter(of *Request, path, raw []byte, query string, drop func(n
 	r.proxied, r.scheme, r.client = of.proxied, of.scheme, of.client
 }
 
-// aim gives r, which is new, a clean path, the same as it stands in a target, and a query; without
-// a query, no question mark.
+// setTarget gives r, which is new, a clean path, the same as it stands in a target, and a query;
+// without a query, no question mark.
 func (r *Request) setTarget(path, raw []byte, query string) {
 	r.path, r.head.Asterisk = path, false
 	// Modules read the target, too: REQUEST_URI is made of it, and a front controller answers that.

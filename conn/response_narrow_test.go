@@ -187,7 +187,7 @@ func TestNarrowSkips(t *testing.T) {
 				served = true
 				return w.Text(200, "other")
 			}
-			p := &narrowing{tap{fate: map[int]conn.Fate{200: conn.Passes}}, 206, 1 << 49, 10}
+			p := &narrowing{tap{fate: map[int]conn.Verdict{200: conn.Passes}}, 206, 1 << 49, 10}
 			status, _ := req.Layer().Tap(w, func(req *conn.Request, w *conn.Response) int {
 				close(begun)
 				w.Header().Set("Content-Length", "1000000000000000")
@@ -275,7 +275,7 @@ func TestNarrowGivesUp(t *testing.T) {
 			if req.Path() == "/other" {
 				return w.Text(200, "other")
 			}
-			p := &narrowing{tap{fate: map[int]conn.Fate{200: conn.Passes}}, 206, 0, 10}
+			p := &narrowing{tap{fate: map[int]conn.Verdict{200: conn.Passes}}, 206, 0, 10}
 			status, _ := req.Layer().Tap(w, func(req *conn.Request, w *conn.Response) int {
 				w.Header().Set("Content-Length", "100000")
 				if _, err := w.Write(make([]byte, 50_000)); err == nil {

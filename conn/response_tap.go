@@ -296,8 +296,8 @@ func (w *Response) tapPiece(p []byte) error {
 	return w.unlessTapped(err)
 }
 
-// unlessTapped takes the error of a write to the client, and returns it unless the handler goes on for
-// others.
+// unlessTapped takes the error of a write to the client, and returns it unless the handler goes on
+// for others.
 func (w *Response) unlessTapped(err error) error {
 	if a := w.tap; err != nil && a != nil && !a.done && (a.lost || a.to.Left(a.part.given)) {
 		a.lost = true

@@ -171,7 +171,7 @@ func TestTapOfAbandonedCall(t *testing.T) {
 					})
 				}
 				return w.Text(200, "hello")
-			}, &tap{verdict: map[int]conn.Verdict{200: conn.Tapped}}, nil)
+			}, &tap{fate: map[int]conn.Verdict{200: conn.Tapped}}, nil)
 			return status
 		}})
 	c := s.Dial()

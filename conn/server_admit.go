@@ -85,7 +85,8 @@ func (a *admission) admit(c *connection, l *loop.Loop, set *settings) bool {
 	return true
 }
 
-// clientNetShare is how many times MaxConnectionsPerAddress the /64s of an IPv6 /48 may have together.
+// clientNetShare is how many times MaxConnectionsPerAddress the /64s of an IPv6 /48 may have
+// together.
 const clientNetShare = 16
 
 // enter counts c, of the loop l, among those of its network, if there is a limit for these, and
@@ -114,8 +115,8 @@ func (a *admission) enter(c *connection, l *loop.Loop, set *settings) bool {
 }
 
 // count counts c among the connections of its client, if there are fewer than limit, and fewer than
-// most of its site, and returns how many more there may be, and how many the client has. Below 0
-// there are too many. Those that other loops still have to close do not count.
+// most of its client network, and returns how many more there may be, and how many the client has.
+// Below 0 there are too many. Those that other loops still have to close do not count.
 func (a *admission) count(c *connection, client netip.Addr, limit, most int64) (free, own int64) {
 	a.mu.Lock()
 	defer a.mu.Unlock()

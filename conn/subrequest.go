@@ -290,8 +290,8 @@ func (r RequestLayer) Replaced(name string) bool {
 	return sameAsOne(name, r.replaced)
 }
 
-// HeadersReplaced reports whether ReplaceHeader has replaced fields by which an application may choose its
-// answer, such as those of who the user is: all but those of conditions and ranges.
+// HeadersReplaced reports whether ReplaceHeader has replaced fields by which an application may
+// choose its answer, such as those of who the user is: all but those of conditions and ranges.
 func (r RequestLayer) HeadersReplaced() bool {
 	return slices.ContainsFunc(r.replaced, func(name string) bool { return !ofThisAlone(name) })
 }

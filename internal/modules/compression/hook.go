@@ -168,8 +168,8 @@ func acceptOf(req RequestHeader) (a coding.Accept, ok bool) {
 	return a, ok
 }
 
-// RequestHeader is what of a request decides in which coding its answer is sent. A conn.RequestLayer is
-// one.
+// RequestHeader is what of a request decides in which coding its answer is sent. A
+// conn.RequestLayer is one.
 type RequestHeader interface {
 	HeaderViewFrom(name string, from int) (value []byte, next int)
 	Proto() string

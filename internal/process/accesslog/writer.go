@@ -25,7 +25,7 @@ import (
 type writer struct {
 	path       string
 	log        *slog.Logger
-	generation *atomic.Uint32 // how often lines were taken out, of all logs of a server: see conn.Share
+	generation *atomic.Uint32 // how often the lines of all logs were taken out: see conn.Share
 
 	buffers sync.Map // *loop.Loop -> *lineBuffer
 

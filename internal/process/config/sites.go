@@ -40,7 +40,8 @@ func (c *Config) buildSites(s Source) (sites []builtSite) {
 			Listeners: site.Listeners, Scheme: site.Scheme}}
 		name := RouteName{Site: siteName(site.Hosts)}
 		var depends handlers.Dependence
-		its := around.Context{Server: routeServer{c, s.Counters, &name, &depends}, Routes: site.prefixes(s)}
+		its := around.Context{Server: routeServer{c, s.Counters, &name, &depends},
+			Routes: site.prefixes(s)}
 		env := handlers.Env{Dir: c.Dir, Hosts: site.Hosts, Logger: s.Logger}
 		ofSite := env.Log().With("site", name.Site)
 		compression := site.Around.Compression.within(c.compression)

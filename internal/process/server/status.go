@@ -32,8 +32,8 @@ type observed struct {
 	topics   *pubsub.Hub  // those at the start; nil: none
 	start    time.Time
 	counters *config.Counters
-	// connStats are what the loops have counted by their last answers, by the loops' numbers. Each loop
-	// stores its own. So the sums do not fall while a loop that is held up does not answer.
+	// connStats are what the loops have counted by their last answers, by the loops' numbers. Each
+	// loop stores its own. So the sums do not fall while a loop that is held up does not answer.
 	connStats []atomic.Pointer[conn.Stats]
 	now       atomic.Pointer[inForce]
 }

@@ -15,16 +15,16 @@ import (
 	"unicode"
 )
 
-// homeMade has the words in identifiers that are this repository's own, since the field has none for
-// what they mean. Each has a row in the glossary of ARCHITECTURE.md.
+// homeMade has the words in identifiers that are this repository's own, since the field has none
+// for what they mean. Each has a row in the glossary of ARCHITECTURE.md.
 var homeMade = []string{
 	"abandon", "armed", "await", "bridge", "claim", "dead", "fired", "held", "kept", "raw descriptor",
 	"turn", "unknown",
 }
 
-// abolished has the words that identifiers had instead of one of the field, or with several meanings.
-// The word that is to be taken stands behind each. It is for the code in a folder and below; "" is
-// all code.
+// abolished has the words that identifiers had instead of one of the field, or with several
+// meanings. The word that is to be taken stands behind each. It is for the code in a folder and
+// below; "" is all code.
 var abolished = map[string]map[string]string{
 	"": {
 		"asker":      "subrequest",
@@ -78,15 +78,15 @@ var abolished = map[string]map[string]string{
 	"internal/process/config": {"told": "what is told"},
 }
 
-// declaredWords returns the words of all identifiers that the code of the repository declares, without
-// tests, each with one place where it stands, by folder.
+// declaredWords returns the words of all identifiers that the code of the repository declares,
+// without tests, each with one place where it stands, by folder.
 func declaredWords(t *testing.T) map[string]map[string]token.Position {
 	words := make(map[string]map[string]token.Position)
 	err := filepath.WalkDir(".", func(path string, entry fs.DirEntry, err error) error {
 		switch name := entry.Name(); {
 		case err != nil:
 			return err
-		case entry.IsDir() && (name == "testdata" || name == "bench" || name == "interop" || name == ".git"):
+		case entry.IsDir() && slices.Contains([]string{"testdata", "bench", "interop", ".git"}, name):
 			return fs.SkipDir
 		case entry.IsDir() || !strings.HasSuffix(name, ".go") || strings.HasSuffix(name, "_test.go"):
 			return nil
@@ -193,7 +193,8 @@ func TestGlossary(t *testing.T) {
 		}
 	}
 	var rows []string
-	for _, row := range regexp.MustCompile(`(?m)^- \*\*([^*]+)\*\*`).FindAllStringSubmatch(glossary, -1) {
+	row := regexp.MustCompile(`(?m)^- \*\*([^*]+)\*\*`)
+	for _, row := range row.FindAllStringSubmatch(glossary, -1) {
 		rows = append(rows, strings.Split(row[1], ", ")...)
 	}
 	for _, word := range rows {
