@@ -21,7 +21,7 @@ func TestBodyLimits(t *testing.T) { modes.Run(t, testBodyLimits, modes.Direct, m
 
 func testBodyLimits(t *testing.T, m modes.Mode) {
 	for _, buffering := range []bool{true, false} {
-		o := start(t, func(p *peer) {
+		o := start(t, func(p *originConn) {
 			for req := p.request(); req != nil; req = p.request() {
 				body, _ := io.ReadAll(req.Body)
 				p.say("HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%s", len(body), body)
@@ -63,7 +63,7 @@ func TestRequestMemory(t *testing.T) {
 	for memory, want := range map[handlers.Size][3]bool{0: {false, true, true},
 		1000: {true, true, true}, 20 << 10: {false, false, true}} {
 		var f *front
-		o := start(t, func(p *peer) {
+		o := start(t, func(p *originConn) {
 			for req := p.request(); req != nil; req = p.request() {
 				n, _ := io.Copy(io.Discard, req.Body)
 				p.say("HTTP/1.1 200 OK\r\nContent-Length: 0\r\nX-File: %t\r\nX-Got: %d\r\n\r\n",

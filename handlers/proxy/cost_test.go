@@ -13,8 +13,8 @@ import (
 )
 
 // answersBare answers what it reads, each time as a whole, and allocates nothing.
-func answersBare(answer string) func(*peer) {
-	return func(p *peer) {
+func answersBare(answer string) func(*originConn) {
+	return func(p *originConn) {
 		buf, out := make([]byte, 4<<10), []byte(answer)
 		for {
 			n, err := p.Read(buf)

@@ -14,7 +14,7 @@ func TestDestination(t *testing.T) { modes.Run(t, testDestination, modes.Direct,
 
 func testDestination(t *testing.T, m modes.Mode) {
 	lines := make(chan string, 1)
-	o := start(t, func(p *peer) {
+	o := start(t, func(p *originConn) {
 		for head := p.head(); head != ""; head = p.head() {
 			said := "none"
 			for line := range strings.SplitSeq(head, "\r\n") {

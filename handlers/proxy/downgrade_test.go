@@ -13,7 +13,7 @@ import (
 func TestDowngrade(t *testing.T) {
 	type request struct{ line, host, body, evil string }
 	got := make(chan request, 10)
-	o := start(t, func(p *peer) {
+	o := start(t, func(p *originConn) {
 		for req := p.request(); req != nil; req = p.request() {
 			body, _ := io.ReadAll(req.Body)
 			got <- request{req.Method + " " + req.RequestURI, req.Host, string(body),

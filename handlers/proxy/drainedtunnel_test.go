@@ -26,7 +26,7 @@ func (w withUpstreams) Upstreams(u metrics.Upstreams) { *w.all = append(*w.all, 
 // TestDrainedTunnel: an upgraded connection goes on at an address that is drained, or disabled,
 // while other requests go elsewhere.
 func TestDrainedTunnel(t *testing.T) {
-	echo := start(t, func(p *peer) {
+	echo := start(t, func(p *originConn) {
 		p.head()
 		p.say("HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: echo\r\n\r\n")
 		for {

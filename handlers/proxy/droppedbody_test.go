@@ -15,8 +15,8 @@ import (
 func TestDropped(t *testing.T) { modes.Run(t, testDropped, modes.Direct, modes.HTTP2) }
 
 func testDropped(t *testing.T, m modes.Mode) {
-	endless := func(head string) func(*peer) {
-		return func(p *peer) {
+	endless := func(head string) func(*originConn) {
+		return func(p *originConn) {
 			p.request()
 			p.say("%s", head)
 			piece := []byte(strings.Repeat("x", 64<<10))
@@ -24,15 +24,15 @@ func testDropped(t *testing.T, m modes.Mode) {
 			}
 		}
 	}
-	stalled := func(answer string) func(*peer) {
-		return func(p *peer) { p.request(); p.say("%s", answer); p.drain() }
+	stalled := func(answer string) func(*originConn) {
+		return func(p *originConn) { p.request(); p.say("%s", answer); p.drain() }
 	}
-	cut := func(answer string) func(*peer) {
-		return func(p *peer) { p.request(); p.say("%s", answer) }
+	cut := func(answer string) func(*originConn) {
+		return func(p *originConn) { p.request(); p.say("%s", answer) }
 	}
 	for _, status := range []string{"500 Oops", "205 Reset Content"} {
 		line := "HTTP/1.1 " + status + "\r\n"
-		for name, script := range map[string]func(*peer){
+		for name, script := range map[string]func(*originConn){
 			"endless":         endless(line + "\r\n"),
 			"endless, length": endless(line + "Content-Length: 1000000000000\r\n\r\n"),
 			"stalled":         stalled(line + "Content-Length: 5\r\n\r\nhe"),
@@ -95,7 +95,7 @@ func TestEndlessAnswer(t *testing.T) { modes.Run(t, testEndlessAnswer, modes.Dir
 
 func testEndlessAnswer(t *testing.T, m modes.Mode) {
 	const size = 1 << 30
-	o := start(t, func(p *peer) {
+	o := start(t, func(p *originConn) {
 		p.head()
 		read := make(chan bool)
 		go func() {

@@ -26,7 +26,7 @@ func TestUpstreamClosesEarly(t *testing.T) {
 			t.Parallel()
 			var closes atomic.Bool
 			closes.Store(test.closes)
-			o := start(t, func(p *peer) {
+			o := start(t, func(p *originConn) {
 				if req := p.request(); req != nil {
 					p.say("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok")
 					if !closes.Load() {
@@ -66,7 +66,7 @@ func TestUpstreamClosesEarly(t *testing.T) {
 func TestEarlyCloseIsForgotten(t *testing.T) {
 	t.Parallel()
 	var connections atomic.Int32
-	o := start(t, func(p *peer) {
+	o := start(t, func(p *originConn) {
 		first := connections.Add(1) == 1
 		for req := p.request(); req != nil; req = p.request() {
 			p.say("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok")

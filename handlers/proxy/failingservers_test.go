@@ -45,7 +45,7 @@ func testGarbage(t *testing.T, m modes.Mode) {
 		said = append(said, string(noise[i*100:i*100+i*3+1]))
 	}
 	next := make(chan string, 1)
-	o := start(t, func(p *peer) {
+	o := start(t, func(p *originConn) {
 		if p.request() != nil {
 			_, _ = io.WriteString(p, <-next)
 		}
@@ -62,7 +62,7 @@ func testGarbage(t *testing.T, m modes.Mode) {
 	}
 	// What comes behind an answer is none to the next request.
 	behind := atomic.Int32{}
-	o = start(t, func(p *peer) {
+	o = start(t, func(p *originConn) {
 		for req := p.request(); req != nil && req.URL.Path != last; req = p.request() {
 			p.say("%s", hello+said[int(behind.Load())%len(said)])
 		}
@@ -143,7 +143,7 @@ func TestServerFails(t *testing.T) {
 			release := make(chan struct{})
 			var met atomic.Int32
 			hangs := said == "" || strings.HasSuffix(said, "O")
-			bad := start(t, func(p *peer) {
+			bad := start(t, func(p *originConn) {
 				if p.request() != nil {
 					met.Add(1)
 					text, cut := strings.CutSuffix(said, cut)

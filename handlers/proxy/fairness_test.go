@@ -21,7 +21,7 @@ func TestCrowdLeavesRoom(t *testing.T) {
 		answer chan bool
 	}
 	came := make(chan asked, crowd+others+1)
-	o := start(t, func(p *peer) {
+	o := start(t, func(p *originConn) {
 		for req := p.request(); req != nil; req = p.request() {
 			a := asked{req.URL.Path, make(chan bool, 1)}
 			came <- a

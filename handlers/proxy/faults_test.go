@@ -16,23 +16,23 @@ import (
 )
 
 // reset makes the connection end with a reset.
-func (p *peer) reset() {
+func (p *originConn) reset() {
 	_ = p.Conn.(*net.TCPConn).SetLinger(0)
 	p.Close()
 }
 
 // drain reads until the proxy has closed the connection.
-func (p *peer) drain() {
+func (p *originConn) drain() {
 	p.o.silent <- true
 	io.Copy(io.Discard, p.r)
 }
 
 // faults are the ways in which an upstream fails.
-var faults = map[string]func(p *peer){
-	"end":   func(p *peer) { p.Close() },
-	"half":  func(p *peer) { p.Conn.(*net.TCPConn).CloseWrite(); p.drain() },
-	"reset": (*peer).reset,
-	"stall": (*peer).drain,
+var faults = map[string]func(p *originConn){
+	"end":   func(p *originConn) { p.Close() },
+	"half":  func(p *originConn) { p.Conn.(*net.TCPConn).CloseWrite(); p.drain() },
+	"reset": (*originConn).reset,
+	"stall": (*originConn).drain,
 }
 
 // impatient gives up upstreams that say nothing.
@@ -56,7 +56,7 @@ func testFaults(t *testing.T, m modes.Mode) {
 			t.Run(fault+" "+framing, func(t *testing.T) {
 				t.Parallel()
 				var cut atomic.Int32
-				o := start(t, func(p *peer) {
+				o := start(t, func(p *originConn) {
 					if p.request() != nil {
 						p.say("%s", answer[:cut.Load()])
 						fail(p)
@@ -120,7 +120,7 @@ func testFaultsWhileSending(t *testing.T, m modes.Mode) {
 				t.Parallel()
 				var cut atomic.Int32
 				size := make(chan int, 1)
-				o := start(t, func(p *peer) {
+				o := start(t, func(p *originConn) {
 					if cut.Load() < 0 {
 						size <- len(p.head())
 						// A kept one would perhaps be taken for the next request before its end is seen.
@@ -162,7 +162,7 @@ func TestHalfOpen(t *testing.T) { modes.Run(t, testHalfOpen, modes.Direct, modes
 
 func testHalfOpen(t *testing.T, m modes.Mode) {
 	said := make(chan bool, 1)
-	o := start(t, func(p *peer) {
+	o := start(t, func(p *originConn) {
 		if p.request().URL.Path == last {
 			return
 		}
@@ -198,7 +198,7 @@ func testAmbiguous(t *testing.T, m modes.Mode) {
 		"X: a\r\n folded", "X: a\rContent-Length: 5", "Content-Length: 5\nX: a",
 		"Content-Length: 99999999999999999999",
 	}
-	o := start(t, func(p *peer) {
+	o := start(t, func(p *originConn) {
 		for req := p.request(); req != nil; req = p.request() {
 			if req.URL.Path == "/" {
 				p.say(hello)
@@ -230,7 +230,7 @@ func TestUnaskedUpgrade(t *testing.T) {
 		{"", "websocket", ""}, {"websocket", "h2c", ""}, {"h2c", "h2c", ""}, {"", "", ""},
 		{"websocket", "", ""}, {"websocket", "websocket", "body"},
 	} {
-		o := start(t, func(p *peer) {
+		o := start(t, func(p *originConn) {
 			p.request()
 			fields := ""
 			if tt.got != "" {
@@ -262,7 +262,7 @@ func testSlowInterim(t *testing.T, m modes.Mode) {
 	const many = 20
 	said, taken := make(chan bool, 1), make(chan bool, 1)
 	defer close(taken)
-	o := start(t, func(p *peer) {
+	o := start(t, func(p *originConn) {
 		p.request()
 		link := strings.Repeat("x", 500<<10)
 		for range many {

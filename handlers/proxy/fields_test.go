@@ -23,7 +23,7 @@ func TestInterceptedFields(t *testing.T) {
 		{"Allow", "[PUT]"}, {"Retry-After", "[7]"},
 		{"ETag", "[]"}, {"X-Accel-Expires", "[]"}}
 	for _, status := range []int{400, 401, 416, 426, 503} {
-		o := start(t, func(p *peer) {
+		o := start(t, func(p *originConn) {
 			for p.request() != nil {
 				p.say("HTTP/1.1 %d X\r\n%s", status, fields)
 			}
@@ -65,7 +65,7 @@ func TestInterceptedFields(t *testing.T) {
 // Paths are encoded as in a target.
 func TestPlaceholdersOfRequestHeaders(t *testing.T) {
 	heads := make(chan string, 1)
-	o := start(t, func(p *peer) {
+	o := start(t, func(p *originConn) {
 		for head := p.head(); head != ""; head = p.head() {
 			heads <- head
 			p.say(hello)
@@ -143,7 +143,7 @@ func TestAddedFields(t *testing.T) {
 // TestInterceptStatuses: a page takes the place of the chosen statuses alone.
 func TestInterceptStatuses(t *testing.T) {
 	status := 0
-	o := start(t, func(p *peer) {
+	o := start(t, func(p *originConn) {
 		for p.request() != nil {
 			p.say("HTTP/1.1 %d Odd\r\nContent-Length: 6\r\n\r\ntheirs", status)
 		}
@@ -179,7 +179,7 @@ func TestInterceptStatuses(t *testing.T) {
 // asks others.
 func TestProxyField(t *testing.T) {
 	heads := make(chan string, 1)
-	o := start(t, func(p *peer) { heads <- p.head(); p.say(hello) })
+	o := start(t, func(p *originConn) { heads <- p.head(); p.say(hello) })
 	f := serve(t, modes.Direct, "/", []string{o.addr}, func(s *proxy.Settings) {
 		s.Underscores = true
 	})
@@ -195,7 +195,7 @@ func TestFilesOfUpstreams(t *testing.T) {
 	dir := t.TempDir()
 	must.Write(t, filepath.Join(dir, "a b.txt"), "the file")
 	answer := ""
-	o := start(t, func(p *peer) {
+	o := start(t, func(p *originConn) {
 		for p.request() != nil {
 			p.say("HTTP/1.1 200 OK\r\nContent-Length: 5\r\nX-Own: y\r\n%s\r\n\r\nhello", answer)
 		}

@@ -19,7 +19,7 @@ import (
 
 // heads starts an upstream that answers each request with its head.
 func heads(t *testing.T) *origin {
-	return start(t, func(p *peer) {
+	return start(t, func(p *originConn) {
 		for head := p.head(); head != ""; head = p.head() {
 			p.say("HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%s", len(head), head)
 		}

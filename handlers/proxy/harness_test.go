@@ -59,15 +59,15 @@ type origin struct {
 	stop     func()    // as if its process had been killed
 }
 
-// peer is a connection of an origin.
-type peer struct {
+// originConn is a connection of an origin.
+type originConn struct {
 	net.Conn
 	r *bufio.Reader
 	o *origin
 }
 
 // request reads a request with its body, nil at the end of the connection.
-func (p *peer) request() *http.Request {
+func (p *originConn) request() *http.Request {
 	req, err := http.ReadRequest(p.r)
 	if err != nil {
 		return nil
@@ -81,7 +81,7 @@ func (p *peer) request() *http.Request {
 }
 
 // head reads the head of a request.
-func (p *peer) head() string {
+func (p *originConn) head() string {
 	var head strings.Builder
 	for {
 		line, err := p.r.ReadString('\n')
@@ -92,16 +92,16 @@ func (p *peer) head() string {
 	}
 }
 
-func (p *peer) say(format string, args ...any) { fmt.Fprintf(p, format, args...) }
+func (p *originConn) say(format string, args ...any) { fmt.Fprintf(p, format, args...) }
 
 // start starts an origin whose connections run script, each to its end.
-func start(t testing.TB, script func(p *peer)) *origin {
+func start(t testing.TB, script func(p *originConn)) *origin {
 	t.Helper()
 	return startAt(t, "tcp", "127.0.0.1:0", script)
 }
 
 // startAt does so at an address of net.Listen.
-func startAt(t testing.TB, network, address string, script func(p *peer)) *origin {
+func startAt(t testing.TB, network, address string, script func(p *originConn)) *origin {
 	t.Helper()
 	ln := must.Get(net.Listen(network, address))(t)
 	o := &origin{addr: ln.Addr().String(), silent: make(chan bool, 1024)}
@@ -124,7 +124,7 @@ func startAt(t testing.TB, network, address string, script func(p *peer)) *origi
 			mu.Unlock()
 			running.Go(func() {
 				_ = c.SetDeadline(time.Now().Add(wait.Patience))
-				script(&peer{c, bufio.NewReader(c), o})
+				script(&originConn{c, bufio.NewReader(c), o})
 				c.Close()
 				o.open.Add(-1)
 				mu.Lock()
@@ -148,8 +148,8 @@ func startAt(t testing.TB, network, address string, script func(p *peer)) *origi
 }
 
 // always is a script that gives the same answer to each request, up to the last one.
-func always(answer string) func(*peer) {
-	return func(p *peer) {
+func always(answer string) func(*originConn) {
+	return func(p *originConn) {
 		for req := p.request(); req != nil && req.URL.Path != last; req = p.request() {
 			p.say("%s", answer)
 		}

@@ -81,27 +81,28 @@ const (
 // TestHealth: whatever is wrong with the answers, an upstream is taken out, gets no requests, and
 // comes back. The checks have one connection at a time.
 func TestHealth(t *testing.T) {
-	stall := func(p *peer) { io.Copy(io.Discard, p) }
+	stall := func(p *originConn) { io.Copy(io.Discard, p) }
 	for _, tt := range []struct {
 		name   string
-		bad    func(p *peer)
+		bad    func(p *originConn)
 		change func(*proxy.Settings)
 		err    string
 	}{
-		{"status", func(p *peer) { p.say("HTTP/1.1 503 No\r\n\r\n") }, nil, "/up?x=1 has status 503"},
-		{"another status", func(p *peer) { p.say("HTTP/1.1 301 No\r\nContent-Length: 0\r\n\r\n") },
+		{"status", func(p *originConn) { p.say("HTTP/1.1 503 No\r\n\r\n") }, nil,
+			"/up?x=1 has status 503"},
+		{"another status", func(p *originConn) { p.say("HTTP/1.1 301 No\r\nContent-Length: 0\r\n\r\n") },
 			func(s *proxy.Settings) { s.Health.Status = "200" }, "/up?x=1 has status 301"},
-		{"closes", func(p *peer) {}, nil, "EOF"},
+		{"closes", func(p *originConn) {}, nil, "EOF"},
 		{"stalls", stall, func(s *proxy.Settings) { s.Health.Timeout = 500 * time.Millisecond },
 			"timeout"},
-		{"stalls in the head", func(p *peer) { p.say("HTTP/1.1 200 OK\r\nX: y\r\n"); stall(p) },
+		{"stalls in the head", func(p *originConn) { p.say("HTTP/1.1 200 OK\r\nX: y\r\n"); stall(p) },
 			func(s *proxy.Settings) { s.Health.Timeout = 500 * time.Millisecond }, "timeout"},
-		{"no HTTP", func(p *peer) { p.say("220 mail ready\r\n") }, nil, "malformed"},
-		{"endless head", func(p *peer) {
+		{"no HTTP", func(p *originConn) { p.say("220 mail ready\r\n") }, nil, "malformed"},
+		{"endless head", func(p *originConn) {
 			io.WriteString(p, "HTTP/1.1 200 OK\r\nX: "+strings.Repeat("x", 1<<20))
 		},
 			nil, "EOF"},
-		{"endless interims", func(p *peer) {
+		{"endless interims", func(p *originConn) {
 			io.WriteString(p, strings.Repeat("HTTP/1.1 103 E\r\n\r\n", 1<<16))
 		},
 			nil, "EOF"},
@@ -109,7 +110,7 @@ func TestHealth(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			var broken atomic.Bool
 			var checking, most, served atomic.Int32
-			o := start(t, func(p *peer) {
+			o := start(t, func(p *originConn) {
 				req := p.request()
 				if req == nil {
 					return
@@ -129,7 +130,7 @@ func TestHealth(t *testing.T) {
 					p.say("HTTP/1.1 103 E\r\n\r\nHTTP/1.1 200 OK\r\n\r\n")
 				}
 			})
-			other := start(t, func(p *peer) {
+			other := start(t, func(p *originConn) {
 				if req := p.request(); req != nil && req.URL.Path == "/up" {
 					p.say("HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")
 				} else if req != nil {
@@ -159,7 +160,7 @@ func TestHealth(t *testing.T) {
 			if log := f.log.String(); !strings.Contains(log, tt.err) || strings.Count(log, "\n") != 4 {
 				t.Errorf("log: %s", log)
 			}
-			// The peer may end a little later than the check has closed its connection.
+			// The origin may end a little later than the check has closed its connection.
 			if n := most.Load(); n > 2 {
 				t.Errorf("%d checks at once", n)
 			}
@@ -173,7 +174,7 @@ func TestHealth(t *testing.T) {
 // a request could not connect is not tried again at once.
 func TestHealthAllOut(t *testing.T) {
 	var spare atomic.Int32
-	script := func(p *peer) {
+	script := func(p *originConn) {
 		for {
 			req := p.request()
 			if req == nil {
@@ -187,7 +188,7 @@ func TestHealthAllOut(t *testing.T) {
 		}
 	}
 	a, b := start(t, script), start(t, script)
-	s := start(t, func(p *peer) {
+	s := start(t, func(p *originConn) {
 		for req := p.request(); req != nil; req = p.request() {
 			if req.URL.Path != "/up" {
 				spare.Add(1)
@@ -259,7 +260,7 @@ func TestHealthCloseNotify(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			ended := make(chan error, 1)
 			var all records
-			o := start(t, func(p *peer) {
+			o := start(t, func(p *originConn) {
 				if tt.secure {
 					all.Conn = p.Conn
 					p.Conn = tls.Server(&all, config)
@@ -324,7 +325,7 @@ func (r *records) last() (kind byte) {
 // TestHealthBodyStalls: a body that does not end is no fault: the head has said all.
 func TestHealthBodyStalls(t *testing.T) {
 	var checks atomic.Int32
-	o := start(t, func(p *peer) {
+	o := start(t, func(p *originConn) {
 		if p.request() != nil {
 			p.say("HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\na")
 			checks.Add(1)

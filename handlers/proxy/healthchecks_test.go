@@ -19,7 +19,7 @@ func TestHealthBodyPortHost(t *testing.T) {
 	served := start(t, always(hello))
 	hosts := make(chan string, 1)
 	answers := make(chan string)
-	side := start(t, func(p *peer) {
+	side := start(t, func(p *originConn) {
 		req := p.request()
 		if req == nil {
 			return
@@ -57,7 +57,7 @@ func TestHealthBodyPortHost(t *testing.T) {
 
 // TestHealthTCP: a connection is enough, whatever the upstream says.
 func TestHealthTCP(t *testing.T) {
-	o := start(t, func(*peer) {})
+	o := start(t, func(*originConn) {})
 	f, _ := checked(t, proxy.Register, []string{o.addr}, func(s *proxy.Settings) {
 		s.Health.Type, s.Health.Path = "tcp", ""
 	})

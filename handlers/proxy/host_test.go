@@ -11,7 +11,7 @@ import (
 // TestHost: an upstream gets one Host field, which is valid, though a request of HTTP/1.0 need not
 // have one, and though a UNIX socket has no name and the zone of an address is no part of one.
 func TestHost(t *testing.T) {
-	echo := func(p *peer) {
+	echo := func(p *originConn) {
 		for head := p.head(); head != ""; head = p.head() {
 			p.say("HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%s", len(head), head)
 		}

@@ -215,7 +215,7 @@ func testHTTP2Resets(t *testing.T, m modes.Mode) {
 				return append(http2.AppendHeader(out, http2.Data, http2.EndStream, id, 5), "hello"...)
 			}, 200},
 		} {
-			o := start(t, func(p *peer) {
+			o := start(t, func(p *originConn) {
 				hello2(p)
 				for id := await2(p, http2.Headers); id != 0; id = await2(p, http2.Headers) {
 					if id == 1 {

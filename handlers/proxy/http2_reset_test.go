@@ -26,7 +26,7 @@ func TestHTTP2Reset(t *testing.T) {
 		for _, code := range []http2.Code{http2.Cancel, http2.EnhanceYourCalm, http2.NoError,
 			http2.RefusedStream, http2.HTTP11Required} {
 			got := make(chan bool, 1)
-			o := start(t, func(p *peer) {
+			o := start(t, func(p *originConn) {
 				hello2(p)
 				for id := await2(p, http2.Headers); id != 0; id = await2(p, http2.Headers) {
 					if begun {

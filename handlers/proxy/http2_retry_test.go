@@ -19,7 +19,7 @@ import (
 func TestHTTP2Cut(t *testing.T) {
 	const many = 10
 	var connections, all atomic.Int32
-	o := startAt(t, "tcp", "127.0.0.1:0", func(p *peer) {
+	o := startAt(t, "tcp", "127.0.0.1:0", func(p *originConn) {
 		hello2(p)
 		left := many
 		switch connections.Add(1) {
@@ -57,7 +57,7 @@ func TestHTTP2Cut(t *testing.T) {
 // TestHTTP2RefusedLate: an answer that has begun is not taken for none.
 func TestHTTP2RefusedLate(t *testing.T) {
 	var asked atomic.Int32
-	o := startAt(t, "unix", t.TempDir()+"/s", func(p *peer) {
+	o := startAt(t, "unix", t.TempDir()+"/s", func(p *originConn) {
 		hello2(p)
 		for id := await2(p, http2.Headers); id != 0; id = await2(p, http2.Headers) {
 			asked.Add(1)
@@ -109,7 +109,7 @@ func TestHTTP2NoStreams(t *testing.T) {
 		"":                                 "has closed the connection",
 	} {
 		var refused atomic.Int32
-		o := startAt(t, "tcp", "127.0.0.1:0", func(p *peer) {
+		o := startAt(t, "tcp", "127.0.0.1:0", func(p *originConn) {
 			refused.Add(1)
 			_, _ = p.r.Discard(len(http2.Preface))
 			_, _ = io.WriteString(p, says)
@@ -154,9 +154,9 @@ func TestHTTP2LongUpload(t *testing.T) {
 }
 
 // fails2 are fails by HTTP/2.
-var fails2 = map[string]func(*peer){
-	"cut":     func(p *peer) { hello2(p); await2(p, http2.Headers) },
-	"timeout": func(p *peer) { hello2(p); await2(p, http2.Headers); p.drain() },
+var fails2 = map[string]func(*originConn){
+	"cut":     func(p *originConn) { hello2(p); await2(p, http2.Headers) },
+	"timeout": func(p *originConn) { hello2(p); await2(p, http2.Headers); p.drain() },
 	"404":     status2(404),
 	"500":     status2(500),
 	"502":     status2(502),
@@ -165,8 +165,8 @@ var fails2 = map[string]func(*peer){
 }
 
 // status2 answers each request with that status alone.
-func status2(status int) func(*peer) {
-	return func(p *peer) {
+func status2(status int) func(*originConn) {
+	return func(p *originConn) {
 		hello2(p)
 		for id := await2(p, http2.Headers); id != 0; id = await2(p, http2.Headers) {
 			_, _ = p.Write(http2.AppendBlock(nil, id, http2.EndStream, http2.AppendStatus(nil, status),
@@ -177,7 +177,7 @@ func status2(status int) func(*peer) {
 
 // bare2 is bare by HTTP/2, for requests that end with their first frame of content, if they have
 // any.
-func bare2(p *peer) {
+func bare2(p *originConn) {
 	hello2(p)
 	var in [http2.HeaderSize]byte
 	for _, err := io.ReadFull(p.r, in[:]); err == nil; _, err = io.ReadFull(p.r, in[:]) {

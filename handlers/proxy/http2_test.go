@@ -193,13 +193,13 @@ func TestHTTP2TLS(t *testing.T) {
 }
 
 // hello2 is what a script sends and reads before the first request.
-func hello2(p *peer) {
+func hello2(p *originConn) {
 	_, _ = p.r.Discard(len(http2.Preface))
 	_, _ = p.Write(http2.AppendHeader(nil, http2.SettingsFrame, 0, 0, 0))
 }
 
 // await2 returns the stream of the next frame of that type, 0 at the end of the connection.
-func await2(p *peer, want http2.Type) uint32 {
+func await2(p *originConn, want http2.Type) uint32 {
 	for {
 		var head [http2.HeaderSize]byte
 		if _, err := io.ReadFull(p.r, head[:]); err != nil {
@@ -222,18 +222,18 @@ func answer2(id uint32) []byte {
 // TestHTTP2Refused: what the upstream has not acted on is sent again, whatever the method, as long
 // as the body is there. It is not sent for ever.
 func TestHTTP2Refused(t *testing.T) {
-	for name, refuse := range map[string]func(p *peer, id uint32){
-		"goaway": func(p *peer, id uint32) {
+	for name, refuse := range map[string]func(p *originConn, id uint32){
+		"goaway": func(p *originConn, id uint32) {
 			_, _ = p.Write(http2.AppendGoAway(nil, id-1, http2.NoError, ""))
 		},
-		"reset": func(p *peer, id uint32) {
+		"reset": func(p *originConn, id uint32) {
 			_, _ = p.Write(http2.AppendReset(nil, id, http2.RefusedStream))
 		},
 	} {
 		for _, always := range []bool{false, true} {
 			var refused atomic.Int32
 			// It is connected to at once.
-			o := startAt(t, "unix", t.TempDir()+"/s", func(p *peer) {
+			o := startAt(t, "unix", t.TempDir()+"/s", func(p *originConn) {
 				hello2(p)
 				for id := await2(p, http2.Headers); id != 0; id = await2(p, http2.Headers) {
 					if always || refused.Load() == 0 {
@@ -328,7 +328,7 @@ func testHTTP2Chain(t *testing.T, m modes.Mode) {
 		{"GET", "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n30d40\r\n" +
 			strings.Repeat("x", 200_000), "200 cut"},
 	} {
-		o := start(t, func(p *peer) { p.request(); p.say("%s", tt.answer) })
+		o := start(t, func(p *originConn) { p.request(); p.say("%s", tt.answer) })
 		inner := serve(t, modes.HTTP2, "/", []string{o.addr}, nil)
 		f := serve(t, m, "/", []string{"h2c://" + inner.Addr}, nil)
 		c := f.Dial()
@@ -360,7 +360,7 @@ func testHTTP2Chain(t *testing.T, m modes.Mode) {
 }
 
 // answersBare2 answers each request with a head and content in one write, and allocates nothing.
-func answersBare2(p *peer) {
+func answersBare2(p *originConn) {
 	hello2(p)
 	head := http2.AppendStatus(nil, 200)
 	head = http2.AppendField(head, "server", "x")
@@ -421,7 +421,7 @@ func BenchmarkHTTP2(b *testing.B) {
 // TestHTTP2TrailersOnly: an answer that is a head alone stays one for a client of HTTP/2, as
 // clients of gRPC need it, also while the client's body has not ended.
 func TestHTTP2TrailersOnly(t *testing.T) {
-	o := start(t, func(p *peer) {
+	o := start(t, func(p *originConn) {
 		hello2(p)
 		for id := await2(p, http2.Headers); id != 0; id = await2(p, http2.Headers) {
 			head := http2.AppendField(http2.AppendStatus(nil, 200), "grpc-status", "5")

@@ -14,7 +14,7 @@ import (
 // HTTP/2 opens, and bytes go both ways until one side ends.
 func TestUpgradeHTTP2(t *testing.T) {
 	key := regexp.MustCompile(`Sec-WebSocket-Key: [A-Za-z0-9+/]{22}==\r\n`)
-	o := start(t, func(p *peer) {
+	o := start(t, func(p *originConn) {
 		head := p.head()
 		if !strings.HasPrefix(head, "GET /chat HTTP/1.1\r\n") ||
 			!strings.Contains(head, "Upgrade: websocket\r\nConnection: Upgrade\r\n") ||

@@ -24,7 +24,7 @@ func TestHalfClosed(t *testing.T) {
 			if long {
 				body = strings.Repeat("hello ", 1<<19)
 			}
-			o := start(t, func(p *peer) {
+			o := start(t, func(p *originConn) {
 				if p.request() == nil {
 					return
 				}
@@ -58,7 +58,7 @@ func TestHalfClosed(t *testing.T) {
 func TestIgnoredAbort(t *testing.T) {
 	for _, ignore := range []bool{false, true} {
 		asked, left, end := make(chan bool, 1), make(chan bool), make(chan error, 1)
-		o := start(t, func(p *peer) {
+		o := start(t, func(p *originConn) {
 			if p.request() == nil {
 				return
 			}
@@ -107,7 +107,7 @@ func TestAbortInOneRead(t *testing.T) {
 		"trailer": {"", chunked + "5\r\nfirst\r\n0\r\nX-End: 1\r\n\r\n"},
 	} {
 		asked, left := make(chan bool, 1), make(chan bool)
-		o := start(t, func(p *peer) {
+		o := start(t, func(p *originConn) {
 			for req := p.request(); req != nil && req.URL.Path != last; req = p.request() {
 				if req.URL.Path != "/first" {
 					p.say(hello)

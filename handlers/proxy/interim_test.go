@@ -18,8 +18,8 @@ import (
 func TestExpect(t *testing.T) { modes.Run(t, testExpect, modes.Direct, modes.HTTP2) }
 
 func testExpect(t *testing.T, m modes.Mode) {
-	for name, script := range map[string]func(p *peer){
-		"100": func(p *peer) {
+	for name, script := range map[string]func(p *originConn){
+		"100": func(p *originConn) {
 			if !strings.Contains(p.head(), "Expect: 100-continue\r\n") {
 				p.say("HTTP/1.1 500 No expectation\r\nContent-Length: 0\r\n\r\n")
 				return
@@ -29,13 +29,13 @@ func testExpect(t *testing.T, m modes.Mode) {
 			io.ReadFull(p.r, body)
 			p.say("HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\n%s", body)
 		},
-		"none": func(p *peer) {
+		"none": func(p *originConn) {
 			p.head()
 			body := make([]byte, 4)
 			io.ReadFull(p.r, body)
 			p.say("HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\n%s", body)
 		},
-		"no": func(p *peer) {
+		"no": func(p *originConn) {
 			p.head()
 			p.say("HTTP/1.1 413 No\r\nContent-Length: 0\r\nConnection: close\r\n\r\n")
 		},
@@ -82,7 +82,7 @@ func testInterimHeld(t *testing.T, m modes.Mode) {
 	said, taken := make(chan struct{}), make(chan struct{})
 	goOn := sync.OnceFunc(func() { close(taken) })
 	defer goOn()
-	o := start(t, func(p *peer) {
+	o := start(t, func(p *originConn) {
 		p.head()
 		for range interim { // 10 MB, which is more than sockets take
 			p.say("HTTP/1.1 103 Early Hints\r\nLink: %s\r\n\r\n", strings.Repeat("x", 500_000))
@@ -114,7 +114,7 @@ func testInterimHeld(t *testing.T, m modes.Mode) {
 func TestEarly(t *testing.T) { modes.Run(t, testEarly, modes.Direct, modes.HTTP2) }
 
 func testEarly(t *testing.T, m modes.Mode) {
-	o := start(t, func(p *peer) {
+	o := start(t, func(p *originConn) {
 		p.head()
 		p.say("HTTP/1.1 413 Too much\r\nContent-Length: 2\r\nConnection: close\r\n\r\nno")
 		p.Conn.(interface{ CloseWrite() error }).CloseWrite()
@@ -135,7 +135,7 @@ func TestSlowClient(t *testing.T) { modes.Run(t, testSlowClient, modes.Direct, m
 
 func testSlowClient(t *testing.T, m modes.Mode) {
 	body := strings.Repeat("0123456789abcdef", 1<<18) // 4 MiB
-	o := start(t, func(p *peer) {
+	o := start(t, func(p *originConn) {
 		for p.request() != nil {
 			p.say("HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%s", len(body), body)
 		}
@@ -156,7 +156,7 @@ func TestClientLeaves(t *testing.T) { modes.Run(t, testClientLeaves, modes.Direc
 
 func testClientLeaves(t *testing.T, m modes.Mode) {
 	asked := make(chan bool, 1)
-	o := start(t, func(p *peer) { p.request(); asked <- true; io.Copy(io.Discard, p.r) })
+	o := start(t, func(p *originConn) { p.request(); asked <- true; io.Copy(io.Discard, p.r) })
 	f := serve(t, m, "/", []string{o.addr}, nil)
 	c := f.Dial()
 	c.Send("GET / HTTP/1.1\r\nHost: a\r\n\r\n")

@@ -13,7 +13,7 @@ import (
 // are taken anyway.
 func TestLenient(t *testing.T) {
 	var answer string
-	o := start(t, func(p *peer) {
+	o := start(t, func(p *originConn) {
 		if p.request() != nil {
 			p.say("%s", answer)
 		}

@@ -14,7 +14,7 @@ func TestMapBack(t *testing.T) { modes.Run(t, testMapBack, modes.Direct, modes.H
 func testMapBack(t *testing.T, m modes.Mode) {
 	field := ""
 	var o *origin
-	o = start(t, func(p *peer) {
+	o = start(t, func(p *originConn) {
 		for req := p.request(); req != nil; req = p.request() {
 			p.say("HTTP/1.1 200 OK\r\n%s\r\nContent-Length: 0\r\n\r\n",
 				strings.ReplaceAll(field, "UP", o.addr))

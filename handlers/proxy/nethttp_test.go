@@ -116,7 +116,7 @@ func TestWebSocket(t *testing.T) {
 // client's Connection field names it, which says what the client's own fields are for.
 func TestReplaced(t *testing.T) {
 	seen := make(chan string, 1)
-	o := start(t, func(p *peer) { seen <- p.head(); p.say("%s", hello) })
+	o := start(t, func(p *originConn) { seen <- p.head(); p.say("%s", hello) })
 	h := must.Get(module.Build(t, proxy.Register, "proxy", handlers.Env{Prefix: "/"},
 		func(s *proxy.Settings) { s.Address, s.MaxIdle = []string{o.addr}, 0 }))(t)
 	named := func(req *conn.Request, resp *conn.Response) int {

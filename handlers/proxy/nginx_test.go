@@ -125,7 +125,7 @@ func asNginx(t *testing.T, buffering conn.Size) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			o := start(t, func(p *peer) {
+			o := start(t, func(p *originConn) {
 				for req := p.request(); req != nil && req.URL.Path != last; req = p.request() {
 					if req.URL.Path == "/again" {
 						p.say(hello)
@@ -204,7 +204,7 @@ func asInHeader(fields string) string {
 func TestRequestsAsNginx(t *testing.T) {
 	t.Parallel()
 	heads := make(chan string, 1)
-	o := start(t, func(p *peer) {
+	o := start(t, func(p *originConn) {
 		for head := p.head(); head != "" && !strings.Contains(head, last); head = p.head() {
 			heads <- head
 			p.say(hello)

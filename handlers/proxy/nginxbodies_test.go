@@ -15,13 +15,13 @@ import (
 // chunks, of which one fits into a buffer with the head and another does not. Each body goes with
 // its request, also where the upstream answers before it has the body.
 func TestBodiesAsNginx(t *testing.T) {
-	repeats := func(p *peer) {
+	repeats := func(p *originConn) {
 		for req := p.request(); req != nil && req.URL.Path != last; req = p.request() {
 			body, _ := io.ReadAll(req.Body)
 			p.say("HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%s", len(body), body)
 		}
 	}
-	early := func(p *peer) {
+	early := func(p *originConn) {
 		for req, err := http.ReadRequest(p.r); err == nil &&
 			req.URL.Path != last; req, err = http.ReadRequest(p.r) {
 			p.say("HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nTEST")
@@ -31,7 +31,7 @@ func TestBodiesAsNginx(t *testing.T) {
 	const digits = "0123456789"
 	for _, buffered := range []bool{true, false} {
 		for _, chunked := range []bool{true, false} {
-			for name, script := range map[string]func(*peer){"repeats": repeats, "early": early} {
+			for name, script := range map[string]func(*originConn){"repeats": repeats, "early": early} {
 				for _, times := range [][]int{{1, 128, 512, 2}, {128, 512, 1, 2}, {0, 4096, 0, 1}} {
 					t.Run(fmt.Sprint(name, " buffered ", buffered, " chunked ", chunked, " ", times),
 						func(t *testing.T) {

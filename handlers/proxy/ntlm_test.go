@@ -26,7 +26,7 @@ func TestLoginOfAConnection(t *testing.T) {
 	} {
 		t.Run(fmt.Sprintf("%q %q %q", c.request, c.configured, c.answer), func(t *testing.T) {
 			// The upstream believes what the first request of a connection has said of its user.
-			o := start(t, func(p *peer) {
+			o := start(t, func(p *originConn) {
 				user := "nobody"
 				for req := p.request(); req != nil && req.URL.Path != last; req = p.request() {
 					if a := req.Header.Get("Authorization"); a != "" {

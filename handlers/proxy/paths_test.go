@@ -14,7 +14,7 @@ import (
 // segments stay.
 func TestPathForUpstream(t *testing.T) {
 	lines := make(chan string, 1)
-	o := start(t, func(p *peer) {
+	o := start(t, func(p *originConn) {
 		for head := p.head(); head != ""; head = p.head() {
 			line, _, _ := strings.Cut(head, "\r\n")
 			lines <- line

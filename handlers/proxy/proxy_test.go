@@ -19,7 +19,7 @@ import (
 
 // TestRequest: what an upstream is asked.
 func TestRequest(t *testing.T) {
-	o := start(t, func(p *peer) {
+	o := start(t, func(p *originConn) {
 		for {
 			head := p.head()
 			if head == "" {
@@ -138,7 +138,7 @@ var requestID = regexp.MustCompile("X-Request-ID: [0-9a-f]{32}\r\n")
 func TestRequestID(t *testing.T) { modes.Run(t, testRequestID, modes.Direct, modes.HTTP2) }
 
 func testRequestID(t *testing.T, m modes.Mode) {
-	o := start(t, func(p *peer) {
+	o := start(t, func(p *originConn) {
 		for head := p.head(); head != ""; head = p.head() {
 			p.say("HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%s", len(head), head)
 		}
@@ -209,7 +209,7 @@ func testAnswer(t *testing.T, m modes.Mode) {
 		{"GET", strings.Repeat("HTTP/1.1 100 Continue\r\n\r\n", 100), 502, "too many interim", "", ""},
 		{"GET", "", 502, "closed the connection", "", ""},
 	} {
-		o := start(t, func(p *peer) { p.request(); p.say("%s", tt.answer) })
+		o := start(t, func(p *originConn) { p.request(); p.say("%s", tt.answer) })
 		f := serve(t, m, "/", []string{o.addr}, nil)
 		g := f.ask(tt.method+" /", "", "")
 		if g.err != nil || g.status != tt.status {
@@ -252,7 +252,7 @@ func testIdleConnections(t *testing.T, m modes.Mode) {
 		t.Error(n, " connections")
 	}
 	for _, methods := range [][]string{{"PUT", "PUT", "PUT", "PUT"}, {"PUT", "POST"}} {
-		o = start(t, func(p *peer) { p.request(); p.say(hello); p.request() })
+		o = start(t, func(p *originConn) { p.request(); p.say(hello); p.request() })
 		f = serve(t, m, "/", []string{o.addr}, keep)
 		for i, method := range methods {
 			g := f.ask(method+" /", "Content-Length: 1\r\n", "x")
@@ -266,7 +266,7 @@ func testIdleConnections(t *testing.T, m modes.Mode) {
 		hello + "x",
 		"HTTP/1.0 200 OK\r\nContent-Length: 5\r\n\r\nhello",
 	} {
-		o := start(t, func(p *peer) { p.request(); p.say("%s", answer); p.request() })
+		o := start(t, func(p *originConn) { p.request(); p.say("%s", answer); p.request() })
 		f := serve(t, m, "/", []string{o.addr}, nil)
 		f.get("/")
 		wait.Until(t, "the connection is closed", func() bool { return o.open.Load() == 0 })
@@ -279,7 +279,7 @@ func TestPieces(t *testing.T) { modes.Run(t, testPieces, modes.Direct, modes.HTT
 func testPieces(t *testing.T, m modes.Mode) {
 	const answer = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nTrailer: A\r\n\r\n" +
 		"2\r\nhe\r\n3\r\nllo\r\n0\r\nA: b\r\n\r\n"
-	o := start(t, func(p *peer) {
+	o := start(t, func(p *originConn) {
 		for req := p.request(); req != nil && req.URL.Path != last; req = p.request() {
 			for i := range len(answer) {
 				p.say("%s", answer[i:i+1])
@@ -308,29 +308,29 @@ func TestTimeouts(t *testing.T) { modes.Run(t, testTimeouts, modes.Direct, modes
 
 func testTimeouts(t *testing.T, m modes.Mode) {
 	end := make(chan bool)
-	hang := func(p *peer) { p.request(); io.Copy(io.Discard, p.r) }
+	hang := func(p *originConn) { p.request(); io.Copy(io.Discard, p.r) }
 	for name, tt := range map[string]struct {
-		script func(*peer)
+		script func(*originConn)
 		change func(*proxy.Settings)
 		body   string
 		status int
 	}{
 		"first byte": {hang, func(s *proxy.Settings) { s.FirstByteTimeout = 50 * time.Millisecond }, "",
 			504},
-		"head": {func(p *peer) {
+		"head": {func(p *originConn) {
 			p.request()
 			for _, err := p.Write([]byte("HTTP/1.1 200 OK\r\nX")); err == nil; _, err = p.Write(
 				[]byte("x")) {
 				time.Sleep(time.Millisecond)
 			}
 		}, func(s *proxy.Settings) { s.ReadTimeout = 50 * time.Millisecond }, "", 504},
-		"body": {func(p *peer) {
+		"body": {func(p *originConn) {
 			p.request()
 			p.say("HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhe")
 			io.Copy(io.Discard, p.r)
 		}, func(s *proxy.Settings) { s.ReadTimeout = 50 * time.Millisecond }, "", 200},
 		// It never reads.
-		"send": {func(p *peer) { p.head(); <-end },
+		"send": {func(p *originConn) { p.head(); <-end },
 			func(s *proxy.Settings) { s.SendTimeout = 50 * time.Millisecond },
 			strings.Repeat("x", 16<<20), 504},
 	} {
@@ -346,7 +346,7 @@ func testTimeouts(t *testing.T, m modes.Mode) {
 
 // TestBothWays: a body and its answer move at once, on plain and TLS connections.
 func TestBothWays(t *testing.T) {
-	o := start(t, func(p *peer) {
+	o := start(t, func(p *originConn) {
 		req, err := http.ReadRequest(p.r)
 		if err != nil {
 			return
@@ -390,7 +390,7 @@ func TestBothWays(t *testing.T) {
 // TestUpgrade: after a 101 bytes pass in both directions, those that came early included, until
 // both sides have ended.
 func TestUpgrade(t *testing.T) {
-	o := start(t, func(p *peer) {
+	o := start(t, func(p *originConn) {
 		if head := p.head(); !strings.Contains(head, "Upgrade: websocket\r\nConnection: Upgrade\r\n") ||
 			!strings.Contains(head, "Sec-WebSocket-Key: k\r\n") {
 			p.say("HTTP/1.1 400 Bad\r\nContent-Length: 0\r\n\r\n")
@@ -439,7 +439,7 @@ func TestUpgrade(t *testing.T) {
 	if _, err := io.ReadAll(c.R); err != nil {
 		t.Error(err)
 	}
-	other := start(t, func(p *peer) {
+	other := start(t, func(p *originConn) {
 		p.head()
 		p.say("HTTP/1.1 101 Switching Protocols\r\nConnection: upgrade\r\nUpgrade: other\r\n\r\n")
 	})
@@ -458,7 +458,7 @@ func start30(b []byte) []byte { return b[:min(len(b), 30)] }
 func TestTwoUpstreams(t *testing.T) { modes.Run(t, testTwoUpstreams, modes.Direct, modes.HTTP2) }
 
 func testTwoUpstreams(t *testing.T, m modes.Mode) {
-	bad := start(t, func(p *peer) { p.request() })
+	bad := start(t, func(p *originConn) { p.request() })
 	good := start(t, always(hello))
 	f := serve(t, m, "/", []string{bad.addr, good.addr}, nil)
 	for range 8 {

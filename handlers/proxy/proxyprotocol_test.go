@@ -172,7 +172,7 @@ func TestProxyProtocolCheck(t *testing.T) {
 // TestSource: connections come from the address, those of checks, too.
 func TestSource(t *testing.T) {
 	from := make(chan string, 100)
-	o := start(t, func(p *peer) {
+	o := start(t, func(p *originConn) {
 		from <- p.RemoteAddr().(*net.TCPAddr).IP.String()
 		always(hello)(p)
 	})

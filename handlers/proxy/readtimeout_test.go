@@ -31,7 +31,7 @@ func TestTwoWay(t *testing.T) {
 	modes.Run(t, func(t *testing.T, m modes.Mode) {
 		ticks := make(chan bool)
 		t.Run("HTTP/1.1", func(t *testing.T) {
-			o := start(t, func(p *peer) {
+			o := start(t, func(p *originConn) {
 				p.head()
 				p.say("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n")
 				go func() { // it takes what the client says
@@ -123,7 +123,7 @@ func TestTwoWayPings(t *testing.T) {
 			do := make(chan []byte) // what the upstream writes
 			saw := make(chan bool)  // it has seen an answer to its ping, or has answered one
 			defer close(do)
-			script := func(p *peer) { // HTTP/1.1 has no pings, so none come from the upstream
+			script := func(p *originConn) { // HTTP/1.1 has no pings, so none come from the upstream
 				p.head()
 				p.say("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n")
 				for b := range do {
@@ -132,7 +132,7 @@ func TestTwoWayPings(t *testing.T) {
 			}
 			data := []byte("1\r\nx\r\n")
 			if by == "upstream" {
-				script = func(p *peer) {
+				script = func(p *originConn) {
 					hello2(p)
 					id := await2(p, http2.Headers)
 					_, _ = p.Write(head2(id))

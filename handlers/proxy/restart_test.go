@@ -105,7 +105,7 @@ func TestTryForAnswers(t *testing.T) {
 		{"", 1, 502, 1},
 	} {
 		var n atomic.Int32
-		o := start(t, func(p *peer) {
+		o := start(t, func(p *originConn) {
 			for p.request() != nil {
 				n.Add(1)
 				if tt.answer == "" {

@@ -18,9 +18,9 @@ import (
 )
 
 // fails are upstreams that each fail in one way, by the name of that in `retry`.
-var fails = map[string]func(*peer){
-	"cut":     func(p *peer) { p.request() },
-	"timeout": func(p *peer) { p.request(); p.drain() },
+var fails = map[string]func(*originConn){
+	"cut":     func(p *originConn) { p.request() },
+	"timeout": func(p *originConn) { p.request(); p.drain() },
 	"502":     always("HTTP/1.1 502 x\r\nContent-Length: 3\r\nConnection: close\r\n\r\nbad"),
 	"503":     always("HTTP/1.1 503 x\r\nContent-Length: 3\r\nConnection: close\r\n\r\nbad"),
 	"504":     always("HTTP/1.1 504 x\r\nContent-Length: 3\r\nConnection: close\r\n\r\nbad"),
@@ -31,7 +31,7 @@ var fails = map[string]func(*peer){
 }
 
 // bare is hello for one request.
-var bare = func(p *peer) {
+var bare = func(p *originConn) {
 	if req := p.request(); req != nil {
 		body := make([]byte, 16)
 		n, _ := req.Body.Read(body)
@@ -54,8 +54,10 @@ func TestHTTP2Retry(t *testing.T) {
 }
 
 // testRetry has an upstream that fails, and a good one, with settings that are changed.
-func testRetry(t *testing.T, m modes.Mode, fails map[string]func(*peer), bare func(*peer),
-	change func(*proxy.Settings)) {
+func testRetry(
+	t *testing.T, m modes.Mode, fails map[string]func(*originConn), bare func(*originConn),
+	change func(*proxy.Settings),
+) {
 	plain := map[string]int{"cut": 502, "timeout": 504}
 	for _, cause := range []string{"403", "404", "429", "500", "502", "503", "504"} {
 		plain[cause], _ = strconv.Atoi(cause)
@@ -148,7 +150,7 @@ func TestRetryLimits(t *testing.T) { modes.Run(t, testRetryLimits, modes.Direct,
 
 func testRetryLimits(t *testing.T, m modes.Mode) {
 	var asked atomic.Int32
-	refuses := func(p *peer) {
+	refuses := func(p *originConn) {
 		p.request()
 		p.say("HTTP/1.1 503 x\r\nRetry-After: 7\r\nContent-Length: 3\r\nConnection: close\r\n\r\n%d  ",
 			asked.Add(1))
@@ -225,7 +227,7 @@ func TestRetryAfterInterim(t *testing.T) {
 }
 
 func testRetryAfterInterim(t *testing.T, m modes.Mode) {
-	bad := start(t, func(p *peer) {
+	bad := start(t, func(p *originConn) {
 		p.request()
 		p.say(
 			"HTTP/1.1 103 x\r\nLink: a\r\n\r\nHTTP/1.1 503 x\r\nContent-Length: 0\r\nConnection: " +
@@ -251,7 +253,7 @@ func TestHungIdleConnections(t *testing.T) {
 }
 
 func testHungIdleConnections(t *testing.T, m modes.Mode) {
-	bad := start(t, func(p *peer) { p.request(); p.say("%s", hello); p.request(); p.drain() })
+	bad := start(t, func(p *originConn) { p.request(); p.say("%s", hello); p.request(); p.drain() })
 	good := start(t, bare)
 	f := serve(t, m, "/", []string{bad.addr, good.addr}, func(s *proxy.Settings) {
 		s.FirstByteTimeout, s.IdleTimeout = wait.Patience, 10*wait.Patience

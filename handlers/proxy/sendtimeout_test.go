@@ -18,7 +18,7 @@ func TestNoRoomForTheEnd(t *testing.T) {
 	modes.Run(t, func(t *testing.T, m modes.Mode) {
 		for _, body := range []string{"", "end"} {
 			end := make(chan bool)
-			o := start(t, func(p *peer) {
+			o := start(t, func(p *originConn) {
 				p.request()
 				p.say(hello)
 				<-end // it reads no more

@@ -22,7 +22,7 @@ func TestSlowReaderGivesWay(t *testing.T) {
 	before := reverseproxy.PressAfter
 	reverseproxy.PressAfter = 0
 	defer func() { reverseproxy.PressAfter = before }()
-	o := start(t, func(p *peer) {
+	o := start(t, func(p *originConn) {
 		for req := p.request(); req != nil; req = p.request() {
 			if req.URL.Path != "/long" {
 				p.say("%s", hello)

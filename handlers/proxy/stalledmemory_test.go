@@ -22,7 +22,7 @@ func TestStalledStreams(t *testing.T) {
 	const size, most = 600_000, 32 << 10
 	body := strings.Repeat("a", size)
 	var given atomic.Int64 // answers that the proxy has as a whole
-	o := start(t, func(p *peer) {
+	o := start(t, func(p *originConn) {
 		if p.request() != nil {
 			p.say("HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%s", size, body)
 			if p.request() == nil {

@@ -164,8 +164,8 @@ func TestTLSTunnel(t *testing.T) {
 // status. No request goes out.
 func TestTLSRefused(t *testing.T) {
 	ca, other := certs.New(t), certs.New(t)
-	with := func(c tls.Certificate) func(*peer) {
-		return func(p *peer) {
+	with := func(c tls.Certificate) func(*originConn) {
+		return func(p *originConn) {
 			s := tls.Server(p.Conn, &tls.Config{Certificates: []tls.Certificate{c}})
 			if s.Handshake() == nil {
 				if _, err := http.ReadRequest(bufio.NewReader(s)); err == nil {
@@ -176,10 +176,10 @@ func TestTLSRefused(t *testing.T) {
 	}
 	long := time.Hour
 	good := with(ca.Issue(long, "127.0.0.1"))
-	stall := func(p *peer) { io.Copy(io.Discard, p) }
+	stall := func(p *originConn) { io.Copy(io.Discard, p) }
 	for _, tt := range []struct {
 		name   string
-		script func(*peer)
+		script func(*originConn)
 		change func(*proxy.Settings)
 		status int
 		log    string
@@ -193,16 +193,16 @@ func TestTLSRefused(t *testing.T) {
 		{"not the system's", good, func(s *proxy.Settings) { s.TLS.CA = "" }, 502, "unknown authority"},
 		{"insecure", with(other.Issue(-long/2, "other.test")),
 			func(s *proxy.Settings) { s.TLS.Insecure, s.TLS.CA = true, "" }, 200, ""},
-		{"plain", func(p *peer) { p.Read(make([]byte, 9)); p.say(hello); stall(p) }, nil, 502,
+		{"plain", func(p *originConn) { p.Read(make([]byte, 9)); p.say(hello); stall(p) }, nil, 502,
 			"does not look like a TLS handshake"},
-		{"plain, speaks first", func(p *peer) { p.say("220 mail.test ready\r\n"); stall(p) }, nil, 502,
+		{"plain, speaks first", func(p *originConn) { p.say("220 mail.test ready\r\n"); stall(p) }, nil, 502,
 			"does not look like a TLS handshake"},
-		{"closes", func(*peer) {}, nil, 502, "tls handshake: "},
-		{"closes after the hello", func(p *peer) { p.Read(make([]byte, 100)) }, nil, 502,
+		{"closes", func(*originConn) {}, nil, 502, "tls handshake: "},
+		{"closes after the hello", func(p *originConn) { p.Read(make([]byte, 100)) }, nil, 502,
 			"tls handshake: "},
 		{"stalls", stall, func(s *proxy.Settings) { s.ConnectTimeout = 50 * time.Millisecond }, 504,
 			"timeout"},
-		{"byte by byte", func(p *peer) {
+		{"byte by byte", func(p *originConn) {
 			for _, b := range []byte("\x16\x03\x03\x40\x00" + strings.Repeat("\x00", 1000)) {
 				if _, err := p.Write([]byte{b}); err != nil {
 					return
@@ -361,7 +361,7 @@ func TestTLSCloseNotify(t *testing.T) {
 	ca := certs.New(t)
 	for _, idle := range []int{0, 1} {
 		ended := make(chan error, 1)
-		o := start(t, func(p *peer) {
+		o := start(t, func(p *originConn) {
 			s := tls.Server(p.Conn,
 				&tls.Config{Certificates: []tls.Certificate{ca.Issue(time.Hour, "127.0.0.1")}})
 			r := bufio.NewReader(s)

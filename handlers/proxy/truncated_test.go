@@ -63,15 +63,15 @@ func testEnds(t *testing.T, m modes.Mode) {
 		doubted = "doubted"
 		unkept  = "unkept" // its client has all before the end is missed
 	)
-	http1 := func(head, body string) func(*peer) {
-		return func(p *peer) {
+	http1 := func(head, body string) func(*originConn) {
+		return func(p *originConn) {
 			if p.request() != nil {
 				p.say("%s\r\nCache-Control: max-age=60\r\n\r\n%s", head, body)
 			}
 		}
 	}
-	http2 := func(frames ...func(id uint32) []byte) func(*peer) {
-		return func(p *peer) {
+	http2 := func(frames ...func(id uint32) []byte) func(*originConn) {
+		return func(p *originConn) {
 			hello2(p)
 			id := await2(p, http2.Headers)
 			if id == 0 {
@@ -94,21 +94,21 @@ func testEnds(t *testing.T, m modes.Mode) {
 	config := &tls.Config{Certificates: []tls.Certificate{ca.Issue(time.Hour, "app.test")},
 		NextProtos: []string{"h2", "http/1.1"}}
 	// secured has a script speak TLS, and end the connection with close_notify or without.
-	secured := func(notify bool, script func(*peer)) func(*peer) {
-		return func(p *peer) {
+	secured := func(notify bool, script func(*originConn)) func(*originConn) {
+		return func(p *originConn) {
 			c := tls.Server(p.Conn, config)
 			over := net.Conn(c)
 			if !notify {
 				over = &silent{c, p.Conn}
 			}
-			script(&peer{over, bufio.NewReader(c), p.o})
+			script(&originConn{over, bufio.NewReader(c), p.o})
 			if notify {
 				c.Close()
 			}
 		}
 	}
 	for name, tt := range map[string]struct {
-		script func(*peer)
+		script func(*originConn)
 		http2  bool
 		tls    bool
 		want   string
@@ -240,7 +240,7 @@ func testBrokenOff(t *testing.T, m modes.Mode) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			o := start(t, func(p *peer) {
+			o := start(t, func(p *originConn) {
 				if p.request() == nil {
 					return
 				}

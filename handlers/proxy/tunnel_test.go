@@ -14,8 +14,8 @@ import (
 const asksUpgrade = "GET / HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n"
 
 // changes is a script that upgrades its connection first.
-func changes(script func(p *peer)) func(*peer) {
-	return func(p *peer) {
+func changes(script func(p *originConn)) func(*originConn) {
+	return func(p *originConn) {
 		p.head()
 		p.say("HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n")
 		script(p)
@@ -49,7 +49,7 @@ func TestTunnelInBulk(t *testing.T) {
 		for _, m := range []modes.Mode{modes.Direct, modes.OverTLS} {
 			t.Run(late+" "+m.Name, func(t *testing.T) {
 				arrived := make(chan [sha256.Size]byte, 1)
-				o := start(t, changes(func(p *peer) {
+				o := start(t, changes(func(p *originConn) {
 					arrived <- talk(p.Conn, p.r, back, late == "upstream")
 				}))
 				f := serve(t, m, "/", []string{o.addr}, nil)
@@ -74,7 +74,7 @@ func TestTunnelInBulk(t *testing.T) {
 func TestTunnelEnds(t *testing.T) {
 	for _, first := range []string{"client", "upstream", "stop"} {
 		t.Run(first, func(t *testing.T) {
-			o := start(t, changes(func(p *peer) {
+			o := start(t, changes(func(p *originConn) {
 				p.say("hello")
 				if first != "upstream" {
 					io.Copy(io.Discard, p.r)

@@ -25,7 +25,7 @@ func (moved) HasRoom(*loop.Loop, conn.Share) bool { return true }
 
 // TestTunnelBytes: the access log has the bytes of a tunnel.
 func TestTunnelBytes(t *testing.T) {
-	o := start(t, func(p *peer) {
+	o := start(t, func(p *originConn) {
 		p.head()
 		p.say("HTTP/1.1 101 Switching Protocols\r\nConnection: upgrade\r\nUpgrade: x\r\n\r\nearly")
 		b := make([]byte, 1000)

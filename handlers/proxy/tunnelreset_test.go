@@ -28,7 +28,7 @@ func TestTunnelLateBytes(t *testing.T) {
 
 func testTunnelLateBytes(t *testing.T, m modes.Mode) {
 	said := modes.Noise(128 << 10) // more than the client's kernel takes
-	o := start(t, changes(func(p *peer) {
+	o := start(t, changes(func(p *originConn) {
 		p.Write(said)
 		for p.unsent() > 0 { // else its kernel drops them at the reset
 			time.Sleep(time.Millisecond)
@@ -61,7 +61,7 @@ func testTunnelResets(t *testing.T, m modes.Mode) {
 	const size = 4 << 20
 	got := make(chan error, 1)
 	proceed := make(chan bool)
-	o := start(t, func(p *peer) {
+	o := start(t, func(p *originConn) {
 		req := p.request()
 		p.say("HTTP/1.1 101 Switching Protocols\r\nConnection: upgrade\r\nUpgrade: x\r\n\r\n")
 		if req.URL.Path == "/client" {
@@ -101,7 +101,7 @@ func testTunnelResets(t *testing.T, m modes.Mode) {
 }
 
 // unsent returns how many bytes the kernel holds for the proxy.
-func (p *peer) unsent() (n int) {
+func (p *originConn) unsent() (n int) {
 	if raw, err := p.Conn.(syscall.Conn).SyscallConn(); err == nil {
 		_ = raw.Control(func(fd uintptr) { n = sysio.Unsent(int(fd)) })
 	}

@@ -105,7 +105,7 @@ func TestTunnelsAtStop(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			fields := "Connection: Upgrade\r\nUpgrade: " + c.protocol + "\r\n\r\n"
-			o := start(t, func(p *peer) {
+			o := start(t, func(p *originConn) {
 				p.head()
 				p.say("HTTP/1.1 101 Switching Protocols\r\n%s%s", fields, c.sent)
 				io.Copy(io.Discard, p.r)

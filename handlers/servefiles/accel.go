@@ -78,9 +78,9 @@ var (
 	errNotSent = errors.New("the file cannot be sent")
 )
 
-// kept are the fields of the application's answer that come before those of the route's, as in
-// nginx.
-var kept = []string{"Content-Type", "Content-Disposition", "Accept-Ranges", "Cache-Control",
+// passedFields are the fields of the application's answer that come before those of the route's, as
+// in nginx.
+var passedFields = []string{"Content-Type", "Content-Disposition", "Accept-Ranges", "Cache-Control",
 	"Expires"}
 
 // forward lets a route of the site answer. What is around that route is asked as for a request of
@@ -89,7 +89,7 @@ func (a *Accel) forward(req *conn.Request, resp *conn.Response, target string) (
 	var fields []conn.Field
 	for name, value := range resp.Header().All() {
 		if ascii.EqualFold(name, "Set-Cookie") ||
-			slices.ContainsFunc(kept, func(k string) bool { return ascii.EqualFold(name, k) }) {
+			slices.ContainsFunc(passedFields, func(k string) bool { return ascii.EqualFold(name, k) }) {
 			fields = append(fields, conn.Field{Name: name, Value: value})
 		}
 	}
