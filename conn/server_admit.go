@@ -257,7 +257,7 @@ func (p *port) turnAway(fd int, c *connection, set *settings) {
 // goes on.
 func (s *Server) Outdate(l *loop.Loop) {
 	var idle []*connection
-	l.Look(true, func(t loop.ThreadState) {
+	l.EachThread(true, func(t loop.ThreadState) {
 		c := awaitsRequests(t.Task)
 		if c != nil && t.State == "idle" && len(idle) < outdatedPerTurn && c.port.server == s &&
 			c.outdated() && (c.tls != nil || c.port.TLS == nil) { // else the handshake is to come

@@ -45,7 +45,7 @@ func (r *Broadcast) Begin(l *Loop) {
 }
 
 // perBroadcast is how many threads of a Broadcast run before those of the next.
-const perBroadcast = lookEvery
+const perBroadcast = clockEvery
 
 // runBroadcasts lets the threads of Broadcasts run. They have a share of the turn of their own:
 // neither do they hold up other threads, nor these them.

@@ -13,7 +13,7 @@ func (l *Loop) Begin(t *Thread, b Task) {
 }
 
 // Soon is Wake that does not wait for the next turn: t runs behind the threads of the present one,
-// without a look for events in between. It is for threads that pass the input of one event on to
+// without a poll for events in between. It is for threads that pass the input of one event on to
 // each other. A thread that calls it for whatever it likes would keep the loop from its other
 // threads.
 func Soon(t *Thread) {

@@ -97,7 +97,7 @@ func PlaceOf(functions ...string) string {
 	return s.place()
 }
 
-// NewWatchdogAt is NewWatchdog with a clock, which is asked when it is made and at each look.
+// NewWatchdogAt is NewWatchdog with a clock, which is asked when it is made and at each check.
 func NewWatchdogAt(log *slog.Logger, now func() time.Time, limit time.Duration,
 	loops ...*Loop) *Watchdog {
 	return newWatchdog(log, now, limit, loops)

@@ -9,7 +9,7 @@ import (
 	"github.com/lwango/lwango/loop"
 )
 
-// What a loop starts beside it runs before the loop looks for events twice more, even if the loop
+// What a loop starts beside it runs before the loop polls for events twice more, even if the loop
 // never blocks and there is one processor. Once in 61 times Go's scheduler takes the loop again.
 func TestStartGoroutine(t *testing.T) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))

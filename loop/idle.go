@@ -164,17 +164,17 @@ type Idle struct {
 }
 
 // IdleOf returns the threads of the list whose tasks are of some kind, the one that has been idle
-// longest first, and how many threads it has looked at, which are all of the list. It is called on
+// longest first, and how many threads it has scanned at, which are all of the list. It is called on
 // the loop.
-func (l *Loop) IdleOf(kind func(Task) bool) (all []Idle, looked int) {
-	for fd := l.idle.first; fd >= 0; looked++ {
+func (l *Loop) IdleOf(kind func(Task) bool) (all []Idle, scanned int) {
+	for fd := l.idle.first; fd >= 0; scanned++ {
 		t := l.table[fd].thread
 		if kind(t.task) {
 			all = append(all, Idle{fd, t.idle.since})
 		}
 		fd = t.idle.behind
 	}
-	return all, looked
+	return all, scanned
 }
 
 // GiveUpIdle is GiveUp for a thread that IdleOf has returned, and reports whether it has ended that

@@ -118,7 +118,7 @@ func TestGiveUp(t *testing.T) {
 }
 
 // TestUnseenInputIsNoSilence: a thread whose peer has sent something is not ended by its idle time,
-// although the loop has looked at the clock, and not for events, since then.
+// although the loop has read the clock, and has not polled for events, since then.
 func TestUnseenInputIsNoSilence(t *testing.T) {
 	run(t, func(t *testing.T, l *loop.Loop) {
 		var ended []int

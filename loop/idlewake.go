@@ -51,8 +51,8 @@ func (t *Thread) handleNotification() bool {
 	return ok && b.Notified(&t.own)
 }
 
-// Resumes counts the times that l's threads have become the running one. Between two looks of a
-// thread at it that find the same, the thread has not waited, and so has missed no notification.
+// Resumes counts the times that l's threads have become the running one. A thread that
+// reads the same number twice has not waited in between, and so has missed no notification.
 func (l *Loop) Resumes() int64 { return l.stats.Resumes }
 
 // TakeDeferred returns what t has deferred, first to last, and forgets it: the caller sees to it

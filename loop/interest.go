@@ -30,11 +30,11 @@ func (d *Descriptor) FD() int { return int(d.fd) }
 // before may still be unread.
 func (d *Descriptor) Gone() bool { return d.flags&finished != 0 }
 
-// look is for a wait whose time is over. It reports whether one of the events is there all the
-// same, and notes them as if the loop had seen them. The loop looks for events before it looks at
+// poll is for a wait whose time is over. It reports whether one of the events is there all the
+// same, and notes them as if the loop had seen them. The loop polls for events before it reads
 // the clock, so a process that was stopped in between, or that had no processor, finds the time
 // over first; and a loop that is overloaded takes its events one by one.
-func (d *Descriptor) look(events uint16) bool {
+func (d *Descriptor) poll(events uint16) bool {
 	if d.fd < 0 {
 		return false
 	}

@@ -40,10 +40,10 @@ func (l *Loop) Reuse(d *Descriptor) bool {
 	return true
 }
 
-// Looks counts the times that the loop has asked the kernel for events and got all that there were.
+// Polls counts the calls of epoll_wait that have returned all events that there were.
 // Whatever had come for a descriptor before the last of them, the loop knows of. It is called on
 // the loop.
-func (l *Loop) Looks() int64 { return l.looks }
+func (l *Loop) Polls() int64 { return l.fullPolls }
 
 // Withdraw takes fd, which is kept, out of the loop. Any goroutine may call it that owns fd.
 //

@@ -23,8 +23,8 @@ func kept(t *testing.T, l *loop.Loop) (d *loop.Shared, fd, peer int) {
 	return d, fd, s[1]
 }
 
-// look lets the loop look at its events.
-func look(th *loop.Thread) { _ = th.Sleep(2 * time.Millisecond) }
+// poll lets the loop poll for events.
+func poll(th *loop.Thread) { _ = th.Sleep(2 * time.Millisecond) }
 
 // TestKeep: a kept descriptor is taken again without a system call, unless something has
 // come.
@@ -34,7 +34,7 @@ func TestKeep(t *testing.T) {
 			d, fd, peer := kept(t, l)
 			before := l.Stats().Ctls
 			for range 3 {
-				look(th)
+				poll(th)
 				if !l.Reuse(&d.Descriptor) {
 					t.Fatal("nothing has come")
 				}
@@ -46,7 +46,7 @@ func TestKeep(t *testing.T) {
 				t.Error(n, " calls of epoll_ctl")
 			}
 			_, _ = unix.Write(peer, []byte("x"))
-			look(th)
+			poll(th)
 			if l.Reuse(&d.Descriptor) {
 				t.Error("a byte has come")
 			}
@@ -56,7 +56,7 @@ func TestKeep(t *testing.T) {
 
 			d, fd, peer = kept(t, l)
 			unix.Close(peer)
-			look(th)
+			poll(th)
 			if l.Reuse(&d.Descriptor) {
 				t.Error("the peer has left")
 			}
@@ -83,7 +83,7 @@ func TestRestOnlyIfQuiet(t *testing.T) {
 				d := new(loop.Shared)
 				must.Do(t, l.Open(d, s[0]))
 				spoil(&d.Descriptor, s[1])
-				look(th)
+				poll(th)
 				if _, ok := l.Keep(&d.Descriptor); ok {
 					t.Error(what, ": it is kept")
 				}
@@ -122,7 +122,7 @@ func TestRestUnreadAtTheEnd(t *testing.T) {
 			if !ok {
 				t.Fatal("all was read")
 			}
-			look(th)
+			poll(th)
 			if !l.Reuse(&d.Descriptor) {
 				t.Error("nothing has come")
 			}
@@ -159,7 +159,7 @@ func TestRestingIsTakenElsewhere(t *testing.T) {
 			<-done
 			events := l.Stats().Events
 			_, _ = unix.Write(peer, []byte("x"))
-			look(th)
+			poll(th)
 			if n := l.Stats().Events - events; n != 0 {
 				t.Error(n, " events")
 			}

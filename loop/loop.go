@@ -76,10 +76,10 @@ type Loop struct {
 	wall       time.Time     // of this turn
 	elapsed    time.Duration // from start to wall
 	now        int64         // of this turn, milliseconds since start
-	polls      bool          // the next look for events asks without blocking first
-	slept      bool          // the last look has slept
-	looks      int64         // see Looks
-	held       time.Duration // in sum, between looks at the clock that were more than heldUp apart
+	busyPoll   bool          // the next epoll_wait asks without blocking first
+	slept      bool          // the last epoll_wait has slept
+	fullPolls  int64         // see Polls
+	held       time.Duration // in sum, between readings of the clock that were more than heldUp apart
 	gaveWay    int64         // when other goroutines were last given the processor
 	share      share         // of the present turn, for its queue or its timers
 	wheel      *timeoutwheel.Wheel
@@ -228,7 +228,7 @@ func (l *Loop) tick() {
 	l.now = l.elapsed.Milliseconds()
 }
 
-// after returns the wheel's time at which d will have passed since the loop last looked at the
+// after returns the wheel's time at which d will have passed since the loop last read the
 // clock, and never if d is negative. It rounds up, so that no timer is early.
 func (l *Loop) after(d time.Duration) int64 {
 	if d <= 0 {
@@ -250,8 +250,8 @@ func (l *Loop) Time() time.Time { return l.wall }
 // Now is Time by the clock of the function Now.
 func (l *Loop) Now() time.Duration { return l.elapsed + l.origin }
 
-// Now returns the time by the monotonic clock, counted from when the process began. It costs one
-// look at a clock, where time.Now costs two, and is never 0. Skip has no part in it. Any goroutine
+// Now returns the time by the monotonic clock, counted from when the process began. It reads one
+// clock, where time.Now reads two, and is never 0. Skip has no part in it. Any goroutine
 // may call it.
 func Now() time.Duration { return time.Since(epoch) }
 

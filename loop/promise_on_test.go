@@ -22,18 +22,18 @@ func TestResolveOn(t *testing.T) {
 		})
 		ended := start(t, other)
 		<-waits
-		var look int64
+		var polls int64
 		l.Go(func(th *loop.Thread) {
 			v, err := p.Await(th, -1)
 			if v != 7 || err != nil {
 				t.Errorf("%d, %v", v, err)
 			}
-			if now := l.Stats().Waits; now != look {
-				t.Errorf("%d looks for events in between", now-look)
+			if now := l.Stats().Waits; now != polls {
+				t.Errorf("%d polls for events in between", now-polls)
 			}
 		})
 		l.Go(func(*loop.Thread) { // behind the one above
-			if look = l.Stats().Waits; !p.ResolveOn(l, 7) || p.ResolveOn(l, 8) {
+			if polls = l.Stats().Waits; !p.ResolveOn(l, 7) || p.ResolveOn(l, 8) {
 				t.Error("not settled once")
 			}
 		})

@@ -8,9 +8,10 @@ import (
 
 // share is what a part of a turn may take: the run queue, or the timers. Thousands of threads may
 // become ready at once, and each may close a connection, which takes ten microseconds or more. What
-// is left of them goes on in the next turn, after the loop has looked for events.
+// is left of them goes on in the next turn, after the loop has polled for events.
 //
-// A share is turnShare, after the first lookEvery threads. So a short turn never asks for the time.
+// A share is turnShare, after the first clockEvery threads. So a short turn never asks for the
+// time.
 type share struct {
 	n     int
 	since time.Time
@@ -18,8 +19,8 @@ type share struct {
 }
 
 const (
-	turnShare = time.Millisecond
-	lookEvery = 8 // threads: asking for the time costs one percent of a small request
+	turnShare  = time.Millisecond
+	clockEvery = 8 // threads: asking for the time costs one percent of a small request
 )
 
 func (s *share) begin() { *s = share{} }
@@ -27,9 +28,9 @@ func (s *share) begin() { *s = share{} }
 // spent counts a thread that has run, and reports whether it was the last for this turn.
 func (s *share) spent() bool {
 	switch s.n++; {
-	case s.n == lookEvery:
+	case s.n == clockEvery:
 		s.since = time.Now()
-	case s.n%lookEvery == 0:
+	case s.n%clockEvery == 0:
 		s.over = time.Since(s.since) >= turnShare
 	}
 	return s.over

@@ -97,7 +97,7 @@ func (l *Loop) WakeWaiters(d *Descriptor) {
 }
 
 // AwaitRead waits until d can be read or has hung up, for timeout at most, or without limit if that
-// is negative. A second or more counts from the beginning of the loop's turn, since a look at the
+// is negative. A second or more counts from the beginning of the loop's turn, since reading the
 // clock would cost as much as the wait; if the loop was held up meanwhile, the wait goes on for so
 // much longer. t is the calling thread. d is t's own or one that Open has made. For t's own the
 // errors are those of WantRead, otherwise those of Thread.AwaitRead.
@@ -153,7 +153,7 @@ func (t *Thread) await(d *Shared, events uint16, until int64) error {
 	if d.fd < 0 {
 		return net.ErrClosed
 	}
-	if err == ErrDeadlineExceeded && d.look(events) {
+	if err == ErrDeadlineExceeded && d.poll(events) {
 		return nil
 	}
 	return err

@@ -70,7 +70,7 @@ func (t *Thread) awaitSources(d time.Duration, sources []Source, all bool) (int,
 	for {
 		resumes := l.stats.Resumes
 		if why == ErrDeadlineExceeded {
-			s.look()
+			s.poll()
 		}
 		if i, done, err := s.ask(); done {
 			return i, err
@@ -136,11 +136,11 @@ func (s *selection) ask() (index int, done bool, err error) {
 	return s.passed - 1, s.passed == len(s.sources), nil
 }
 
-// look looks for events that the loop has not seen yet.
-func (s *selection) look() {
+// poll asks the kernel for events that the loop has not seen yet.
+func (s *selection) poll() {
 	for _, source := range s.sources {
 		if r, ok := source.(*Readiness); ok {
-			r.d.look(r.events)
+			r.d.poll(r.events)
 		}
 	}
 }

@@ -264,8 +264,8 @@ func (a *alarm) Expire() {
 		t.limit(t.until)
 		return
 	}
-	// The loop may have looked for events before the peer sent something, and at the clock after:
-	// a process that was stopped in between, or a machine that slept, is late with both.
+	// The loop may have polled for events before the peer sent something, and read the clock after
+	// that: a process that was stopped in between, or a machine that slept, is late with both.
 	if t.co != nil || t.own.flags&(queued|suspended|listening) != 0 ||
 		sysio.Unread(int(t.own.fd)) {
 		t.loop.ready(t, ByTime)

@@ -16,23 +16,23 @@ const (
 	longestTurn = 5 * time.Millisecond
 )
 
-// turns counts how many threads toil in one turn of a loop, that is, between two looks for events,
+// turns counts how many threads toil in one turn of a loop, that is, between two polls,
 // and between two turns of another thread.
 type turns struct {
 	loop               *loop.Loop
-	look               int64 // number of the last one
-	sinceLook, atOnce  int   // threads
+	poll               int64 // number of the last one
+	sincePoll, atOnce  int   // threads
 	sinceOther, before int
 }
 
 // toil takes as long as the end of a connection.
 func (c *turns) toil() {
-	if look := c.loop.Stats().Waits; look != c.look {
-		c.look, c.sinceLook = look, 0
+	if poll := c.loop.Stats().Waits; poll != c.poll {
+		c.poll, c.sincePoll = poll, 0
 	}
-	c.sinceLook++
+	c.sincePoll++
 	c.sinceOther++
-	c.atOnce = max(c.atOnce, c.sinceLook)
+	c.atOnce = max(c.atOnce, c.sincePoll)
 	for begin := time.Now(); time.Since(begin) < closing; {
 	}
 }
@@ -63,7 +63,7 @@ func (v *leaver) Left()  {}
 func (v *leaver) Ended() { v.turns.toil() }
 
 // TestShortTurns: thousands of threads that end, or go on, at the same moment do not hold the loop
-// for the time that this takes: it looks for events in between.
+// for the time that this takes: it polls for events in between.
 func TestShortTurns(t *testing.T) {
 	attach := func(t *testing.T, l *loop.Loop, c *turns, timeout time.Duration) {
 		for range crowd {
@@ -124,9 +124,9 @@ func TestShortTurns(t *testing.T) {
 	}
 }
 
-// TestOneLook: while events come singly, the loop makes one system call for each, and does not look
+// TestOnePoll: while events come singly, the loop makes one system call for each, and does not look
 // for others before it waits.
-func TestOneLook(t *testing.T) {
+func TestOnePoll(t *testing.T) {
 	run(t, func(t *testing.T, l *loop.Loop) {
 		const rounds = 200
 		fds := must.Get(unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0))(t)
@@ -155,8 +155,8 @@ func TestOneLook(t *testing.T) {
 			}
 		}
 		on(t, l, func() { after = l.Stats().Waits })
-		if looks := after - before; looks > rounds*5/4 {
-			t.Errorf("%d looks for %d events", looks, rounds)
+		if polls := after - before; polls > rounds*5/4 {
+			t.Errorf("%d polls for %d events", polls, rounds)
 		}
 		must.Do(t, unix.Shutdown(fds[1], unix.SHUT_WR))
 		wait()

@@ -11,7 +11,7 @@ import (
 )
 
 // TestUnseenEventIsInTime: a wait does not report that its time is over if what it waits for has
-// come, although the loop has looked at the clock, and not for events, since then.
+// come, although the loop has read the clock, and has not polled for events, since then.
 func TestUnseenEventIsInTime(t *testing.T) {
 	eachFD(t, fdWaits, func(t *testing.T, th *loop.Thread, wait fdWait) {
 		s := openPair(t)

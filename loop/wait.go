@@ -24,20 +24,20 @@ func (l *Loop) wait() error {
 	}
 	var n int
 	var errno syscall.Errno
-	if l.polls {
-		n, errno = l.look(0)
+	if l.busyPoll {
+		n, errno = l.epollWait(0)
 	} else {
 		l.tick() // for timeout: the turn may have taken its time
 	}
 	if n == 0 && errno == 0 {
-		if d := l.timeout(); d != 0 || !l.polls {
-			n, errno = l.look(d)
+		if d := l.timeout(); d != 0 || !l.busyPoll {
+			n, errno = l.epollWait(d)
 		}
 	}
 	if errno != 0 {
 		return os.NewSyscallError("epoll_wait", errno)
 	}
-	l.polls = n > 1 && !l.slept
+	l.busyPoll = n > 1 && !l.slept
 	l.giveWay()
 	l.stats.Events += int64(n)
 	for i := range l.events[:n] {
@@ -57,19 +57,19 @@ const (
 	perEvent = 100 * time.Nanosecond
 )
 
-// look asks the kernel for events. It waits for one, for d at most, or without limit if d is
+// epollWait asks the kernel for events. It waits for one, for d at most, or without limit if d is
 // negative, unless something was posted.
 //
 // While the run queue holds more than a turn's share, it takes one event only. The rest keep their
 // order in the kernel as well as in the queue, and a thread that a timer or a notification makes
 // ready does not have to wait behind all of them.
-func (l *Loop) look(d time.Duration) (n int, errno syscall.Errno) {
+func (l *Loop) epollWait(d time.Duration) (n int, errno syscall.Errno) {
 	events := l.events[:]
 	if l.crowded {
 		events = events[:1]
 	}
 	if d != 0 && l.post.sleep() {
-		before, held := l.wall, l.held // the loop has looked at the clock just now
+		before, held := l.wall, l.held // the loop has read the clock just now
 		l.pulse.sleep()
 		n, errno = sysio.EpollWait(l.epfd, events, d)
 		l.pulse.wake()
@@ -87,7 +87,7 @@ func (l *Loop) look(d time.Duration) (n int, errno syscall.Errno) {
 	}
 	l.stats.Waits++
 	if n < len(events) {
-		l.looks++
+		l.fullPolls++
 	}
 	return n, errno
 }

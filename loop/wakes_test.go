@@ -59,12 +59,12 @@ func TestWakes(t *testing.T) {
 				must.Do(t, l.Attach(t2, own[0], j, -1))
 				loop.Wake(t2)
 				for _, text := range []string{"one", "two"} {
-					look(th)
+					poll(th)
 					if n := l.Stats().Working; n > 2 { // this thread, of each of the two cases
 						t.Errorf("%d coroutines work", n)
 					}
 					_, _ = unix.Write(other[1], []byte(text))
-					look(th)
+					poll(th)
 					got := ""
 					for len(j.got) > 0 { // with the invariants tag reads are short
 						got += <-j.got
@@ -74,7 +74,7 @@ func TestWakes(t *testing.T) {
 					}
 				}
 				unix.Close(other[1])
-				look(th)
+				poll(th)
 				if _, more := <-j.got; more || l.Threads() == 0 {
 					t.Error("the end has not come")
 				}

@@ -65,7 +65,7 @@ func (t *Thread) want(code coro.Code, d time.Duration) error {
 		panic(fmt.Sprintf("loop: %v by a thread without a descriptor", code))
 	}
 	err := t.wait(coro.Make(code, 0), t.loop.after(d))
-	if err == ErrDeadlineExceeded && t.own.look(orMask[code].awaited()) {
+	if err == ErrDeadlineExceeded && t.own.poll(orMask[code].awaited()) {
 		return nil
 	}
 	return err

@@ -14,13 +14,13 @@ import (
 // waits in a way that does not yield. One Watchdog watches all loops of a server; a process may
 // have several. It does not act on what it finds, because there is no way to stop a goroutine.
 //
-// It looks at the loops twice within its limit. The first look marks a loop, and whatever the loop
+// It checks the loops twice within its limit. The first check marks a loop, and whatever the loop
 // does next removes the mark. A loop that still has the mark when the limit has passed is held. So
 // being watched costs a busy loop a load here and there. What is measured is a single run of one
 // thread, from its resume to its next wait, or one posted function. A turn that many threads share
 // may well take longer, and none of them is to blame.
 //
-// While all loops sleep the watchdog does not look, so an idle process stays idle. The first loop
+// While all loops sleep the watchdog does not check, so an idle process stays idle. The first loop
 // that wakes up wakes the watchdog.
 type Watchdog struct {
 	log *slog.Logger
@@ -29,7 +29,7 @@ type Watchdog struct {
 	// For any goroutine.
 	limit   atomic.Int64
 	parked  atomic.Bool   // it waits for a loop to wake up
-	again   chan struct{} // tells it to look again; has room for one
+	again   chan struct{} // wakes it for the next check; has room for one
 	closing chan struct{}
 	done    chan struct{}
 
@@ -44,11 +44,11 @@ type Watchdog struct {
 
 // watched is what the watchdog knows of one loop.
 type watched struct {
-	pulse *pulse
-	index int       // in the arguments of NewWatchdog
-	since time.Time // when it was marked
-	looks int       // how often the mark was found
-	due   int       // the look that finds out why
+	pulse  *pulse
+	index  int       // in the arguments of NewWatchdog
+	since  time.Time // when it was marked
+	checks int       // how often the mark was found
+	due    int       // the check that finds out why
 }
 
 const (
@@ -90,7 +90,7 @@ func (w *Watchdog) SetLimit(limit time.Duration) {
 		limit = max(limit, minLimit)
 	}
 	w.limit.Store(int64(limit))
-	w.lookAgain()
+	w.checkAgain()
 }
 
 // Close stops the watchdog, and waits until its goroutine has returned. It is called once.
@@ -102,7 +102,7 @@ func (w *Watchdog) Close() {
 	}
 }
 
-func (w *Watchdog) lookAgain() {
+func (w *Watchdog) checkAgain() {
 	select {
 	case w.again <- struct{}{}:
 	default:
@@ -115,7 +115,7 @@ func (w *Watchdog) run() {
 	defer timer.Stop()
 	for {
 		timer.Stop()
-		if limit := time.Duration(w.limit.Load()); limit > 0 && w.look(limit) {
+		if limit := time.Duration(w.limit.Load()); limit > 0 && w.check(limit) {
 			timer.Reset(limit / 2)
 		}
 		select {
@@ -127,9 +127,9 @@ func (w *Watchdog) run() {
 	}
 }
 
-// look marks the loops, reports those that are held, and returns whether to look again after a
+// check marks the loops, reports those that are held, and returns whether to check again after a
 // while.
-func (w *Watchdog) look(limit time.Duration) bool {
+func (w *Watchdog) check(limit time.Duration) bool {
 	w.parked.Store(false)
 	now := w.now()
 	for i := range w.watched {
@@ -137,18 +137,18 @@ func (w *Watchdog) look(limit time.Duration) bool {
 		switch c.pulse.state.Load() {
 		case moved:
 			c.pulse.state.CompareAndSwap(moved, marked)
-			// The second look is the one at the limit. A process that was stopped, or starved by
+			// The second check is the one at the limit. A process that was stopped, or starved by
 			// others, finds its clock far ahead at the first, and its loop could not do anything.
-			c.since, c.looks, c.due = now, 0, 2
+			c.since, c.checks, c.due = now, 0, 2
 		case marked:
-			c.looks++
-			if c.looks < c.due || now.Sub(c.since) < limit {
+			c.checks++
+			if c.checks < c.due || now.Sub(c.since) < limit {
 				continue
 			}
-			// A loop that stays held is looked at again, because it may be held elsewhere by then.
+			// A loop that stays held is checked again, because it may be held elsewhere by then.
 			// But less and less often, because a stack costs time.
 			again := c.due > 2
-			c.due = 2 * c.looks
+			c.due = 2 * c.checks
 			w.report(c, now, limit, again)
 		}
 	}
@@ -243,8 +243,8 @@ type pulse struct {
 // change.
 const (
 	asleep = iota // in an epoll_wait that may block, or not running
-	moved         // since the watchdog last looked
-	marked        // the watchdog has looked, and nothing has moved since
+	moved         // since the last check
+	marked        // a check has marked it, and nothing has moved since
 )
 
 // beat is called wherever the loop is seen to go on.
@@ -259,7 +259,7 @@ func (p *pulse) sleep() { p.state.Store(asleep) }
 func (p *pulse) wake() {
 	p.state.Store(moved)
 	if w := p.dog.Load(); w != nil && w.parked.Load() && w.parked.CompareAndSwap(true, false) {
-		w.lookAgain()
+		w.checkAgain()
 	}
 }
 

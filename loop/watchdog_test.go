@@ -42,14 +42,14 @@ func (r reports) Handle(_ context.Context, rec slog.Record) error {
 type watch struct {
 	*loop.Watchdog
 	reports
-	looks atomic.Int64
-	ahead atomic.Int64
+	checks atomic.Int64
+	ahead  atomic.Int64
 }
 
 func newWatch(limit time.Duration, loops ...*loop.Loop) *watch {
 	w := &watch{reports: make(reports, 100)}
 	w.Watchdog = loop.NewWatchdogAt(slog.New(w.reports), func() time.Time {
-		w.looks.Add(1)
+		w.checks.Add(1)
 		return time.Now().Add(time.Duration(w.ahead.Load()))
 	}, limit, loops...)
 	return w
@@ -78,10 +78,10 @@ func (w *watch) none(t *testing.T, when string) {
 }
 
 // noticed waits until whatever has begun by now must have been reported, if it is to be at all: the
-// look under way, one that marks, two that find the mark, of which the second reports, perhaps one
+// check under way, one that marks, two that find the mark, of which the second reports, perhaps one
 // that came early, and the beginning of the next.
 func (w *watch) noticed() {
-	for until := w.looks.Load() + 6; w.looks.Load() < until; {
+	for until := w.checks.Load() + 6; w.checks.Load() < until; {
 		time.Sleep(100 * time.Microsecond)
 	}
 }
@@ -174,7 +174,7 @@ func TestWatchdogLeavesOthersAlone(t *testing.T) {
 	w.none(t, "none was too long")
 }
 
-// held has a thread of l hold it until the watchdog must have noticed and looked several times
+// held has a thread of l hold it until the watchdog must have noticed and checked several times
 // more, and returns how often it has reported.
 func (w *watch) held(t *testing.T, l *loop.Loop, f func(h *hold)) int {
 	t.Helper()
@@ -275,7 +275,7 @@ func TestWatchdogMissesNoWakeUp(t *testing.T) {
 	})
 }
 
-// While all loops sleep, the watchdog does not look at them.
+// While all loops sleep, the watchdog does not check them.
 func TestWatchdogSleepsWithItsLoops(t *testing.T) {
 	run(t, func(t *testing.T, l *loop.Loop) {
 		const limit = time.Millisecond
@@ -284,12 +284,12 @@ func TestWatchdogSleepsWithItsLoops(t *testing.T) {
 		wait := start(t, l)
 		on(t, l, func() {})
 		for i := range 5 {
-			before := w.looks.Load()
+			before := w.checks.Load()
 			on(t, l, func() {})
 			time.Sleep(20 * limit)
 			// When it is woken, one or two more until all sleep; and perhaps one that was due.
-			if n := w.looks.Load() - before; n > 5 && i > 0 {
-				t.Errorf("%d looks at a loop that sleeps", n)
+			if n := w.checks.Load() - before; n > 5 && i > 0 {
+				t.Errorf("%d checks at a loop that sleeps", n)
 			}
 		}
 		l.Stop(0)
@@ -301,14 +301,14 @@ func TestWatchdogSleepsWithItsLoops(t *testing.T) {
 func TestWatchdogLimitChanges(t *testing.T) {
 	run(t, func(t *testing.T, l *loop.Loop) {
 		w := newWatch(0, l)
-		before := w.looks.Load()
+		before := w.checks.Load()
 		l.Go(func(th *loop.Thread) { _ = th.Sleep(time.Hour) })
 		wait := start(t, l)
 		h := newHold()
 		must.Do(t, l.Post(h.receiving))
 		time.Sleep(20 * time.Millisecond)
-		if n := w.looks.Load() - before; n != 0 {
-			t.Errorf("%d looks without a limit", n)
+		if n := w.checks.Load() - before; n != 0 {
+			t.Errorf("%d checks without a limit", n)
 		}
 		w.SetLimit(time.Microsecond)
 		if got := w.next(t)["limit"].Duration(); got != time.Millisecond {
@@ -319,10 +319,10 @@ func TestWatchdogLimitChanges(t *testing.T) {
 		w.SetLimit(0)
 		h = newHold()
 		must.Do(t, l.Post(h.locking))
-		before = w.looks.Load()
+		before = w.checks.Load()
 		time.Sleep(20 * time.Millisecond)
-		if n := w.looks.Load() - before; n > 1 {
-			t.Errorf("%d looks without a limit", n)
+		if n := w.checks.Load() - before; n > 1 {
+			t.Errorf("%d checks without a limit", n)
 		}
 		w.none(t, "off")
 		h.release()

@@ -47,7 +47,7 @@ type persistConn struct {
 // be, again is false, and the kernel is always asked.
 func (pc *persistConn) use(l *loop.Loop, again bool) *stream.Conn {
 	if pc.loop == l {
-		if (again && !pc.doubtful && pc.looks < l.Looks() || sysio.Quiet(pc.fd)) && pc.stream.Reuse() {
+		if (again && !pc.doubtful && pc.looks < l.Polls() || sysio.Quiet(pc.fd)) && pc.stream.Reuse() {
 			return pc.stream
 		}
 		pc.close()

@@ -271,7 +271,7 @@ func (s *server) dumpThreads(w http.ResponseWriter, r *http.Request) {
 	ctx, cancel := context.WithTimeout(r.Context(), answerWait)
 	defer cancel()
 	answers := askLoops(ctx, s.loops, func(i int) (all []thread) {
-		s.loops[i].Look(idle, func(t loop.ThreadState) {
+		s.loops[i].EachThread(idle, func(t loop.ThreadState) {
 			line := thread{ThreadState: t}
 			if d, ok := t.Task.(describer); ok {
 				line.what = d.Describe()

@@ -6,7 +6,7 @@ import (
 	"github.com/lwango/lwango/coro"
 )
 
-// ThreadState is what a loop knows of one of its threads, for a look at a server that runs.
+// ThreadState is what a loop knows of one of its threads, to inspect a running server.
 type ThreadState struct {
 	Task    Task
 	FD      int           // the thread's own descriptor; -1: none
@@ -17,20 +17,21 @@ type ThreadState struct {
 	Limit   time.Duration // until the wait ends at the latest; negative: there is no limit
 }
 
-// Look calls f for each thread that has not ended, idle ones only if idle is set. It is called on
-// the loop, and f must neither wait nor change anything. It takes some 20 ns for each descriptor.
-func (l *Loop) Look(idle bool, f func(ThreadState)) {
+// EachThread calls f for each thread that has not ended, idle ones only if idle is set. It is
+// called on the loop, and f must neither wait nor change anything. It takes some 20 ns for each
+// descriptor.
+func (l *Loop) EachThread(idle bool, f func(ThreadState)) {
 	for _, d := range l.table {
 		if d != nil && d.thread != nil && d == &d.thread.own {
-			l.lookAt(d.thread, idle, f)
+			l.visitThread(d.thread, idle, f)
 		}
 	}
 	for _, t := range l.detached {
-		l.lookAt(t, idle, f)
+		l.visitThread(t, idle, f)
 	}
 }
 
-func (l *Loop) lookAt(t *Thread, idle bool, f func(ThreadState)) {
+func (l *Loop) visitThread(t *Thread, idle bool, f func(ThreadState)) {
 	s := ThreadState{Task: t.task, FD: int(t.own.fd), Awaited: -1, Limit: -1}
 	if t.until != never {
 		s.Limit = max(time.Duration(t.until-l.now)*time.Millisecond, 0)
