@@ -374,7 +374,7 @@ func (st *h2stream) left(err error) {
 	if st.err == nil {
 		st.err = err
 	}
-	loop.Leave(&st.thread)
+	loop.SetClientGone(&st.thread)
 	st.notify()
 }
 

@@ -47,7 +47,7 @@ type BackgroundSubrequest struct{ of *background }
 
 // Cancel says that nobody wants the answer any more: the handler's waits end. It is called on the
 // subrequest's loop.
-func (e BackgroundSubrequest) Cancel() { loop.Leave(&e.of.Thread) }
+func (e BackgroundSubrequest) Cancel() { loop.SetClientGone(&e.of.Thread) }
 
 // Loop returns the loop of the subrequest.
 func (e BackgroundSubrequest) Loop() *loop.Loop { return e.of.Thread.Loop() }

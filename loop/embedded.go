@@ -25,18 +25,19 @@ func Soon(t *Thread) {
 // TaskOf returns the task of t.
 func TaskOf(t *Thread) Task { return t.task }
 
-// Forsake ends KeepWaiting of a thread whose client has left, or takes no more: the loop tells it
-// that the client has left. It is called on the loop.
-func Forsake(t *Thread) {
+// EndKeepWaiting ends KeepWaiting of a thread whose client has left, or takes no more: the thread
+// is treated as one whose client has left. It is called on the loop.
+func EndKeepWaiting(t *Thread) {
 	if t.own.flags&(keepWaiting|ended) == keepWaiting {
 		t.own.flags = t.own.flags&^keepWaiting | finished
 		t.left()
 	}
 }
 
-// Leave tells a thread without a descriptor that its client has left, as the loop tells one whose
-// descriptor is the client's: Gone, the end of waits, Left of its task. It is called on the loop.
-func Leave(t *Thread) {
+// SetClientGone says that the client of t, which has no descriptor, has left. The loop does what it
+// does when a client's own descriptor reports that: Gone is true, waits return, and the task's Left
+// is called. It is called on the loop.
+func SetClientGone(t *Thread) {
 	if t.own.flags&(finished|ended) == 0 {
 		t.own.flags |= finished
 		t.left()

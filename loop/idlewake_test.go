@@ -102,7 +102,7 @@ func TestHeed(t *testing.T) {
 		on(t, l, func() {})
 		on(t, l, func() { none.ignores = false; loop.Wake(&none.Thread) })
 		none.next(t, loop.ByEvent)
-		on(t, l, func() { loop.Leave(&none.Thread) })
+		on(t, l, func() { loop.SetClientGone(&none.Thread) })
 		none.next(t, loop.ByLeaving)
 		none.over(t)
 		loop.Notify(&none.Thread) // it has just ended

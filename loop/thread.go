@@ -319,9 +319,9 @@ func Own(t *Thread) *Descriptor { return &t.own }
 // one.
 func (t *Thread) Gone() bool { return t.own.flags&finished != 0 }
 
-// Severed reports whether t's peer was seen to have left altogether, as by a reset, so that nothing
+// HungUp reports whether t's peer was seen to have left altogether, as by a reset, so that nothing
 // can be written to it any more.
-func Severed(t *Thread) bool { return t.own.edges.dead() }
+func HungUp(t *Thread) bool { return t.own.edges.dead() }
 
 // KeepWaiting says whether the thread goes on waiting after its client has left. Otherwise its
 // waits return ErrClientGone. The result is what was said before.

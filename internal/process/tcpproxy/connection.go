@@ -134,7 +134,7 @@ func (c *connection) Overdue() time.Duration {
 // Left implements loop.Task. A read finds that, too; but one that waits for a place at an upstream
 // does not read, and it need not wait for a client that gets no answer any more.
 func (c *connection) Left() {
-	if loop.Severed(&c.Thread) {
+	if loop.HungUp(&c.Thread) {
 		c.KeepWaiting(false)
 	}
 }
