@@ -52,7 +52,7 @@ const (
 // write_timeout and min_rate demand.
 func (c *connection) Overdue() time.Duration {
 	set := c.port.server.settings.Load()
-	left := loop.Own(&c.Thread).Unsent()
+	left := loop.DescriptorOf(&c.Thread).Unsent()
 	if left == 0 {
 		return 0
 	}

@@ -51,7 +51,7 @@ func (c *connection) newLingering(now time.Time) *lingering {
 func (c *connection) linger() coro.Code {
 	c.tls = nil
 	l := c.newLingering(c.Loop().Time())
-	loop.Become(&c.Thread, l)
+	loop.SetTask(&c.Thread, l)
 	c.KeepWaiting(true) // the client's end comes behind input that is still unread
 	return l.Run(&c.Thread)
 }
@@ -78,7 +78,7 @@ func (l *lingering) Run(t *loop.Thread) coro.Code {
 		if left <= 0 {
 			return coro.Abort
 		}
-		n, errno := loop.Own(t).Recv(buf[:])
+		n, errno := loop.DescriptorOf(t).Recv(buf[:])
 		switch {
 		case errno == unix.EAGAIN:
 			loop.IdleTimeout(t, min(left, lingerSilence))

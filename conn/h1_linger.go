@@ -35,7 +35,7 @@ func (t *turn) lingeringClose() {
 		return
 	}
 	t.closeTLS()
-	if (t.writeErr == nil || t.aborted) && loop.Own(&c.Thread).CloseWrite() == nil {
+	if (t.writeErr == nil || t.aborted) && loop.DescriptorOf(&c.Thread).CloseWrite() == nil {
 		c.state |= lingers
 		c.countLingering(1)
 	}

@@ -12,7 +12,7 @@ import (
 // flush implements carrier. What the kernel has refused of earlier answers goes before it, see
 // turn.idle.
 func (t *turn) flush() error {
-	if len(t.out) == 0 && !loop.Own(&t.c.Thread).Owes() {
+	if len(t.out) == 0 && !loop.DescriptorOf(&t.c.Thread).Owes() {
 		return t.writeErr
 	}
 	out := t.out
@@ -96,7 +96,7 @@ func (t *turn) wrote(_ int, err error) error {
 // and notes how much the kernel has not sent.
 func (t *turn) lose(err error) error {
 	if t.writeErr == nil {
-		t.unsent = loop.Own(&t.c.Thread).Unsent()
+		t.unsent = loop.DescriptorOf(&t.c.Thread).Unsent()
 	}
 	t.x.canceled(loop.ErrClientGone)
 	return t.fail(err)

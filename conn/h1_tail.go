@@ -38,7 +38,7 @@ func (r *tail1) begin(t *loop.Thread) coro.Code {
 	own.release()
 	t.KeepWaiting(false) // the handler's choice is not the keeper's
 	loop.Indispensable(t)
-	loop.Become(t, r)
+	loop.SetTask(t, r)
 	return r.Run(t)
 }
 
@@ -91,7 +91,7 @@ func (r *tail1) Run(t *loop.Thread) coro.Code {
 	fullLog := r.finish(r.port)
 	if broken || r.last || fullLog != nil && c.awaitLog(fullLog, own.flush) != nil {
 		own.closeAfter(true)
-		loop.Become(t, c)
+		loop.SetTask(t, c)
 		if c.state&lingers != 0 {
 			return c.linger()
 		}
@@ -99,7 +99,7 @@ func (r *tail1) Run(t *loop.Thread) coro.Code {
 	}
 	own.release()
 	c.KeepWaiting(false)
-	loop.Become(t, c)
+	loop.SetTask(t, c)
 	return coro.Yield // c may have bytes that epoll does not tell of, and its Run has called this one
 }
 

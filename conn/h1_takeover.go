@@ -29,7 +29,7 @@ func (t *turn) hijack() (net.Conn, *bufio.Reader, error) {
 	c.port.stats.Hijacked++
 	r := t.giveUp(over)
 	h.of(x, true)
-	loop.Become(&c.Thread, h)
+	loop.SetTask(&c.Thread, h)
 	loop.SetLocal(&c.Thread, nil)
 	x.req.compact()
 	x.via = takenOver

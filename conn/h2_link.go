@@ -71,7 +71,7 @@ func (st *h2stream) hijack() (net.Conn, *bufio.Reader, error) {
 	x := st.x
 	h := &handed2{h2stream: st}
 	h.of(x, true)
-	loop.Become(&st.thread, h)
+	loop.SetTask(&st.thread, h)
 	return l, bufio.NewReaderSize(l, hijackedBuffer), nil
 }
 

@@ -111,7 +111,7 @@ func (s *session) begin() {
 	s.Out = http2.AppendSetting(s.Out, http2.MaxConcurrentStreams, uint32(s.set.MaxStreams))
 	s.Out = http2.AppendSetting(s.Out, http2.InitialWindowSize, ownWindow)
 	s.Out = http2.AppendSetting(s.Out, http2.MaxHeaderListSize, uint32(s.set.MaxHeaderSize))
-	loop.Become(&c.Thread, s)
+	loop.SetTask(&c.Thread, s)
 	c.state |= served
 	c.port.stats.Sessions++
 	c.port.sessions++
@@ -271,7 +271,7 @@ func (s *session) countPartial() {
 }
 
 // wake lets the session run behind the threads of this turn. It is for its streams.
-func (s *session) wake() { loop.Soon(&s.connection.Thread) }
+func (s *session) wake() { loop.WakeThisTurn(&s.connection.Thread) }
 
 // fail ends the session: the client is gone, or too slow.
 func (s *session) fail(err error) {
@@ -315,7 +315,7 @@ func (s *session) sendCloseNotify() bool {
 func (s *session) close() coro.Code {
 	c := s.connection
 	s.returnWindow()
-	if loop.Own(&c.Thread).CloseWrite() != nil {
+	if loop.DescriptorOf(&c.Thread).CloseWrite() != nil {
 		return coro.Abort
 	}
 	c.state |= lingers

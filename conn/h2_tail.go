@@ -25,7 +25,7 @@ func (st *h2stream) keepOpen() (stayer, *Tail) {
 
 func (r *tail2) begin(t *loop.Thread) coro.Code {
 	t.KeepWaiting(false)
-	loop.Become(t, r)
+	loop.SetTask(t, r)
 	r.keep()
 	r.giveUp(t, r.defers())
 	return r.Run(t)

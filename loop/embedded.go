@@ -1,10 +1,10 @@
 package loop
 
 // Begin makes t, the zero Thread or one of the loop's that has ended, a thread without a
-// descriptor, which runs soon (see Soon). t may be a part of a larger record, and be used again
-// when b.Ended was called. A source that t was waiting for before may notify it for nothing. b.Run
-// returns Abort. On a loop whose threads were killed it ends without having begun. Begin is called
-// on the loop.
+// descriptor, which runs soon (see WakeThisTurn). t may be a part of a larger record, and be used
+// again when b.Ended was called. A source that t was waiting for before may notify it for nothing.
+// b.Run returns Abort. On a loop whose threads were killed it ends without having begun. Begin is
+// called on the loop.
 func (l *Loop) Begin(t *Thread, b Task) {
 	t.reset()
 	if l.enlist(t, b) {
@@ -12,11 +12,11 @@ func (l *Loop) Begin(t *Thread, b Task) {
 	}
 }
 
-// Soon is Wake that does not wait for the next turn: t runs behind the threads of the present one,
-// without a poll for events in between. It is for threads that pass the input of one event on to
-// each other. A thread that calls it for whatever it likes would keep the loop from its other
-// threads.
-func Soon(t *Thread) {
+// WakeThisTurn is Wake that does not wait for the next turn: t runs after the threads of the
+// present one, without a poll for events in between. It is for threads that pass the input of one
+// event on to each other. A thread that calls it for whatever it likes would keep the loop from its
+// other threads.
+func WakeThisTurn(t *Thread) {
 	if t.co == nil {
 		t.loop.enqueue(&t.loop.turn, t, ByEvent)
 	}

@@ -168,7 +168,7 @@ func TestIdlePlace(t *testing.T) {
 		loop.MarkIdle(&all[1].Thread, begin.Add(2*time.Second), false)
 		wait := start(t, l)
 		on(t, l, func() {
-			unix.Close(l.Release(loop.Own(&all[3].Thread))) // its neighbour is another now
+			unix.Close(l.Release(loop.DescriptorOf(&all[3].Thread))) // its neighbour is another now
 			for l.GiveUp() {
 			}
 			if want := []int{0, 2, 4, 1}; !slices.Equal(ended, want) {

@@ -414,7 +414,7 @@ func (l *Loop) taskReturned(c *coro.Coro, v coro.Value) {
 		return
 	}
 	q := &l.runq
-	if v.Code() == coro.Yield { // behind the threads of this turn: see Soon
+	if v.Code() == coro.Yield { // behind the threads of this turn: see WakeThisTurn
 		q = &l.turn
 	}
 	l.enqueue(q, t, ByEvent)

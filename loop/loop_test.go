@@ -114,7 +114,7 @@ func TestEchoNeedsNoEpollCtlWhileItKeepsUp(t *testing.T) {
 	run(t, func(t *testing.T, l *loop.Loop) {
 		buf := make([]byte, 512)
 		c := serve(t, l, &task{run: func(b *task) coro.Code {
-			n, errno := loop.Own(&b.Thread).Recv(buf)
+			n, errno := loop.DescriptorOf(&b.Thread).Recv(buf)
 			if errno == unix.EAGAIN {
 				return coro.WantRead
 			}

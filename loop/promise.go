@@ -29,8 +29,8 @@ type Promise[T any] struct {
 func (p *Promise[T]) Resolve(value T) bool { return p.settle(value, nil, nil) }
 
 // ResolveOn is Resolve by a thread of l, which is the running one. Threads of l that wait for the
-// promise go on behind those of the present turn, without a poll for events in between, as with
-// Soon. It is for what one thread hands to another, as a slot that it gives back.
+// promise go on after those of the present turn, without a poll for events in between, as with
+// WakeThisTurn. It is for what one thread hands to another, as a slot that it gives back.
 func (p *Promise[T]) ResolveOn(l *Loop, value T) bool { return p.settle(value, nil, l) }
 
 // Reject settles the promise with an error. It reports false, and does nothing, if the promise was

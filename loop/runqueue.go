@@ -56,7 +56,8 @@ func (l *Loop) enqueue(q *queue, t *Thread, why WakeReason) {
 
 // runQueued resumes the threads that are in the run queue now, as far as their share of the turn
 // goes. The rest goes on in the next turn, before those that were queued meanwhile; and before what
-// these and the rest let run in the same turn (see Soon), so that none of it keeps others waiting.
+// these and the rest let run in the same turn (see WakeThisTurn), so that none of it keeps others
+// waiting.
 func (l *Loop) runQueued() {
 	l.turn.append(&l.runq)
 	l.share.begin()

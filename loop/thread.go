@@ -28,11 +28,11 @@ func (clientGone) Is(err error) bool { return err == context.Canceled }
 
 // Task is what a thread does.
 type Task interface {
-	// Run is the thread's code, on a coroutine. It returns Abort, which ends the thread and closes
-	// its descriptor; or WantRead, after which the record stays without a coroutine, and Run is
-	// called anew when the descriptor can be read; or Suspend, after which Run is called anew when
-	// the IdleTimeout has passed, whatever arrives on the descriptor; or Yield, after which it is
-	// called anew behind the threads of this turn (see Soon). If Run sets an IdleTimeout and returns
+	// Run is the thread's code, on a coroutine. It returns Abort, which ends the thread and closes its
+	// descriptor; or WantRead, after which the record stays without a coroutine, and Run is called
+	// anew when the descriptor can be read; or Suspend, after which Run is called anew when the
+	// IdleTimeout has passed, whatever arrives on the descriptor; or Yield, after which it is called
+	// anew behind the threads of this turn (see WakeThisTurn). If Run sets an IdleTimeout and returns
 	// WantRead, the thread ends when that time passes. WantWrite and WantReadWrite are as WantRead,
 	// for room to write. Another socket of the thread's can have Run called, too: see
 	// Descriptor.Wakes. So can notifications and the IdleTimeout: see WakeOnNotify.
@@ -302,8 +302,8 @@ func (t *Thread) left() {
 	t.leaveMembers()
 }
 
-// Become makes b the task of t. The present task calls it before it returns.
-func Become(t *Thread, b Task) { t.task = b }
+// SetTask makes b the task of t. The present task calls it before it returns.
+func SetTask(t *Thread, b Task) { t.task = b }
 
 // Loop returns the loop the thread lives on.
 func (t *Thread) Loop() *Loop { return t.loop }
@@ -311,8 +311,8 @@ func (t *Thread) Loop() *Loop { return t.loop }
 // FD returns the thread's own descriptor, -1 if it has none.
 func (t *Thread) FD() int { return int(t.own.fd) }
 
-// Own returns the thread's own descriptor as its loop knows it.
-func Own(t *Thread) *Descriptor { return &t.own }
+// DescriptorOf returns the thread's own descriptor as its loop knows it.
+func DescriptorOf(t *Thread) *Descriptor { return &t.own }
 
 // Gone reports whether the peer was seen to send no more, or to have left altogether. What it sent
 // before may still be unread. The peer of a thread that another has started is the peer of that

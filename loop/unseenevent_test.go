@@ -59,7 +59,7 @@ func TestUnseenEventOfASocket(t *testing.T) {
 					}
 					test(&d.Descriptor, open[1])
 					l.CloseDescriptor(&d.Descriptor)
-					test(loop.Own(&b.Thread), own[1])
+					test(loop.DescriptorOf(&b.Thread), own[1])
 					return coro.Abort
 				}}
 				must.Do(t, l.Attach(&b.Thread, own[0], b, -1))

@@ -102,7 +102,7 @@ func (s *Conn) Own(t *loop.Thread, remote netip.AddrPort) {
 	if invariants.Enabled && s.d != nil {
 		panic("stream: Own needs the zero Conn")
 	}
-	s.d, s.loop, s.remote, s.unix = loop.Own(t), t.Loop(), remote, !remote.IsValid()
+	s.d, s.loop, s.remote, s.unix = loop.DescriptorOf(t), t.Loop(), remote, !remote.IsValid()
 }
 
 // FD returns the number of the stream's descriptor, -1 if it is closed or was handed on. It stays

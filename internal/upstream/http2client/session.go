@@ -132,7 +132,7 @@ func (s *Session) Run(t *loop.Thread) coro.Code {
 // wake lets the session run behind the threads of this turn. It is for its streams.
 func (s *Session) wake() {
 	if s.err == nil {
-		loop.Soon(&s.thread)
+		loop.WakeThisTurn(&s.thread)
 	}
 }
 
