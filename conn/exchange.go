@@ -171,7 +171,7 @@ func called(t *loop.Thread, mark, status int) {
 			x.resp.fail(true)
 		}
 		x.resp.finish(status)
-		loop.Hold(t, true)
+		loop.FlushBeforeWait(t, true)
 	}
 	if (x == nil || x.stays != nil) && keptOpen(x, t) {
 		return

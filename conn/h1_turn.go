@@ -207,7 +207,7 @@ func (t *turn) idle() coro.Code {
 	c := t.c
 	ends := t.ends()
 	if !ends && len(t.out) > 0 && c.tls == nil && t.writeErr == nil {
-		loop.Hold(&c.Thread, false)
+		loop.FlushBeforeWait(&c.Thread, false)
 		if t.stream.PutOff(t.out) {
 			t.out = t.out[:0]
 		}
@@ -285,7 +285,7 @@ func (t *turn) begin() {
 	t.body.begin(&t.x.req.head)
 	t.delimited, t.last, t.before = plain, false, 0
 	t.x.begin(&c.Thread)
-	loop.Hold(&c.Thread, len(t.out) > 0)
+	loop.FlushBeforeWait(&c.Thread, len(t.out) > 0)
 	c.KeepWaiting(false) // the last handler's choice is not this one's
 }
 

@@ -338,7 +338,7 @@ func (s *session) count(n int) {
 	}
 }
 
-// Flush implements loop.Holder. The session sends what was gathered in any case.
+// Flush implements loop.Flusher. The session sends what was gathered in any case.
 func (st *h2stream) Flush() {}
 
 // Client implements loop.Client.

@@ -280,7 +280,7 @@ func (r RequestLayer) Duplex() *Duplex {
 func (d *Duplex) begin(x *exchange) {
 	x.finishDuplex()  // an earlier Duplex writes what it holds
 	_ = x.via.flush() // answers to earlier requests; what is held from now on is this one's
-	loop.Hold(x.req.Thread, false)
+	loop.FlushBeforeWait(x.req.Thread, false)
 	d.x = x
 	x.duplex, x.req.body.tryOnly = d, true
 	x.via.beginDuplex()

@@ -12,7 +12,7 @@ import (
 	"github.com/lwango/lwango/stream"
 )
 
-// Flush implements loop.Holder.
+// Flush implements loop.Flusher.
 func (e *background) Flush() { e.sink.Flush() }
 
 // Client implements loop.Client.
@@ -62,7 +62,7 @@ func (e *background) head(p *plan) {
 	switch {
 	case !e.whole:
 		e.headed = true
-		loop.Hold(&e.Thread, true)
+		loop.FlushBeforeWait(&e.Thread, true)
 		e.sink.Head(h)
 	case p.bare:
 		e.end(nil)
@@ -79,7 +79,7 @@ func (e *background) data(p []byte) error {
 		e.err = e.sink.Write(&e.Thread, p)
 	}
 	if e.err == nil {
-		loop.Hold(&e.Thread, true)
+		loop.FlushBeforeWait(&e.Thread, true)
 		e.spend(len(p))
 	}
 	return e.err
@@ -123,7 +123,7 @@ func (e *background) end(trailer []Field) {
 			return
 		}
 		e.headed = true
-		loop.Hold(&e.Thread, true) // while Write waits for those who read, these have to know the head
+		loop.FlushBeforeWait(&e.Thread, true) // while Write waits for those who read, these have to know the head
 		if len(e.content) > 0 {
 			if e.err = e.sink.Write(&e.Thread, e.content); e.err != nil {
 				return
@@ -165,7 +165,7 @@ func (e *background) awaitDuplex(limit time.Duration, read bool, sources []loop.
 // flush implements carrier.
 func (e *background) flush() error {
 	if e.headed {
-		loop.Hold(&e.Thread, false)
+		loop.FlushBeforeWait(&e.Thread, false)
 		e.sink.Flush()
 	}
 	return e.err

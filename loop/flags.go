@@ -26,7 +26,7 @@ const (
 	canceled                      // the thread's scope was canceled: its waits return at once
 	ended                         // the thread has ended, and its record is free
 	listed                        // the thread is in the list of idle ones
-	holding                       // the task holds output back until the thread waits
+	unflushed                     // the task has output to flush before the thread waits
 	kept                          // no thread uses it, and its number belongs to code off the loop
 	putsOff                       // something that is to be sent to it was put off
 	owes                          // the kernel had no room for all of that, see putOffs

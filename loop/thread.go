@@ -45,9 +45,9 @@ type Task interface {
 	Ended()
 }
 
-// Holder is a Task that holds output back as long as its thread does not wait, so that small
+// Flusher is a Task that buffers output as long as its thread does not wait, so that small
 // answers go out together.
-type Holder interface {
+type Flusher interface {
 	Task
 
 	// Flush is called by the thread before it waits for anything but its own descriptor. The thread
@@ -81,24 +81,24 @@ type Ending interface {
 	Ending()
 }
 
-// Hold says whether t's task, a Holder, has output to be flushed before the next wait. Flush is
-// called once for each Hold with on set.
-func Hold(t *Thread, on bool) {
-	t.own.flags &^= holding
+// FlushBeforeWait says whether t's task, a Flusher, has output to flush before the next wait. Flush
+// is called once for each call with on set.
+func FlushBeforeWait(t *Thread, on bool) {
+	t.own.flags &^= unflushed
 	if on {
-		t.own.flags |= holding
+		t.own.flags |= unflushed
 	}
 }
 
-// Holds reports whether Flush is going to be called.
-func Holds(t *Thread) bool { return t.own.flags&holding != 0 }
+// WillFlush reports whether Flush is going to be called.
+func WillFlush(t *Thread) bool { return t.own.flags&unflushed != 0 }
 
-// flush calls the task's Flush, if there is output on hold. It comes before every wait but those
+// flush calls the task's Flush, if there is output to flush. It comes before every wait but those
 // for the thread's own descriptor, and before anything is watched, because Flush may wait itself.
 func (t *Thread) flush() {
-	if t.own.flags&holding != 0 {
-		t.own.flags &^= holding
-		t.task.(Holder).Flush()
+	if t.own.flags&unflushed != 0 {
+		t.own.flags &^= unflushed
+		t.task.(Flusher).Flush()
 	}
 }
 

@@ -9,7 +9,7 @@ import "github.com/lwango/lwango/loop"
 // input ends early, as if there were some: see Owed.
 func (s *Conn) PutOff(p []byte) bool {
 	if len(p) > loop.PutOffSize || s.out.limited() || s.beginWrite() != nil ||
-		s.duplex != nil && len(s.duplex.held) > 0 || loop.Holds(s.loop.Current()) ||
+		s.duplex != nil && len(s.duplex.held) > 0 || loop.WillFlush(s.loop.Current()) ||
 		!s.loop.PutOff(s.d, p) {
 		return false
 	}
