@@ -44,13 +44,13 @@ const (
 	firstAgreed = iota // the bits from here on have the mark of the terms that the client has met
 )
 
-// Overdue is called by the loop when the idle time is over. A client that has not taken all of its
-// answers yet is not idle. If the server closed the connection now, the kernel would hold up to
+// IdleTimedOut is called by the loop when the idle time is over. A client that has not taken all of
+// its answers yet is not idle. If the server closed the connection now, the kernel would hold up to
 // megabytes for a client that does not read, and the server would not count that connection any
 // more. If a request arrived then, the kernel would answer with a reset, which takes the rest of
 // the answers away. So the connection stays while the client takes its answers as fast as
 // write_timeout and min_rate demand.
-func (c *connection) Overdue() time.Duration {
+func (c *connection) IdleTimedOut() time.Duration {
 	set := c.port.server.settings.Load()
 	left := loop.DescriptorOf(&c.Thread).Unsent()
 	if left == 0 {

@@ -92,14 +92,14 @@ func (l *lingering) Run(t *loop.Thread) coro.Code {
 	return coro.Suspend
 }
 
-// Overdue is called by the loop when nothing has come for long. A client that still takes its
-// answer gets the time of connection.Overdue. A stop does not wait for that, and a refused
+// IdleTimedOut is called by the loop when nothing has come for long. A client that still takes its
+// answer gets the time of connection.IdleTimedOut. A stop does not wait for that, and a refused
 // connection makes way for the next one; the kernel sends what it has all the same.
-func (l *lingering) Overdue() time.Duration {
+func (l *lingering) IdleTimedOut() time.Duration {
 	if l.stopping || l.admission == refused {
 		return 0
 	}
-	return l.connection.Overdue()
+	return l.connection.IdleTimedOut()
 }
 
 // Left is called by the loop, and does nothing: the client's end is still to be read.

@@ -37,7 +37,7 @@ func (r *tail1) begin(t *loop.Thread) coro.Code {
 	}
 	own.release()
 	t.KeepWaiting(false) // the handler's choice is not the keeper's
-	loop.Indispensable(t)
+	loop.UnmarkIdle(t)
 	loop.SetTask(t, r)
 	return r.Run(t)
 }

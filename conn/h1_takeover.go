@@ -99,7 +99,7 @@ func (h *handed) release() {
 // begin leaves the connection to the keeper, and runs h.
 func (h *handed) begin(t *loop.Thread) coro.Code {
 	h.kept = true
-	loop.Indispensable(t)
+	loop.UnmarkIdle(t)
 	return h.Run(t)
 }
 

@@ -198,8 +198,8 @@ func (s *session) expire() time.Duration {
 	return next - now
 }
 
-// Overdue is called by the loop when the idle time is over, perhaps only that of a remnant.
-func (s *session) Overdue() time.Duration {
+// IdleTimedOut is called by the loop when the idle time is over, perhaps only that of a remnant.
+func (s *session) IdleTimedOut() time.Duration {
 	before := len(s.Out)
 	left := s.expire()
 	lp := s.Loop()
@@ -210,5 +210,5 @@ func (s *session) Overdue() time.Duration {
 	case left >= 0:
 		return max(left, time.Millisecond)
 	}
-	return s.connection.Overdue()
+	return s.connection.IdleTimedOut()
 }

@@ -193,7 +193,7 @@ func (s *session) Run(t *loop.Thread) coro.Code {
 // awaitHandlers keeps the connection for the handlers of streams that have no client any more. They
 // go on, and count.
 func (s *session) awaitHandlers() coro.Code {
-	loop.Indispensable(&s.connection.Thread)
+	loop.UnmarkIdle(&s.connection.Thread)
 	loop.IdleTimeout(&s.connection.Thread, -1)
 	return coro.Suspend
 }
@@ -223,7 +223,7 @@ func (s *session) rest(draining time.Duration) coro.Code {
 	limit := s.set.KeepAliveTimeout
 	if s.active > 0 {
 		limit = draining // they have limits of their own
-		loop.Indispensable(t)
+		loop.UnmarkIdle(t)
 	} else {
 		// A client that has no request under way is idle, whatever else it sends.
 		loop.MarkIdle(t, lp.Time().Add(s.idleFrom-now), false)

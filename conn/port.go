@@ -48,7 +48,7 @@ type port struct {
 	stats *loopStats // the loop's
 
 	// untaken is how many bytes of their answers the clients of overdue connections had not taken
-	// when Overdue last looked. Few connections need it, so their records do not have it.
+	// when IdleTimedOut last looked. Few connections need it, so their records do not have it.
 	untaken map[*connection]int
 
 	spareStreams               // of HTTP/2

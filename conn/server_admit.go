@@ -165,14 +165,14 @@ func (a *admission) makeRoom(own *loop.Loop) bool {
 		case best == nil:
 			return false
 		case best == own:
-			if own.GiveUp() {
+			if own.EndIdle() {
 				a.evicted.Add(1)
 				return true
 			}
 			// None of own's connections was idle any more, and own has published that.
 		case a.evictOn(best):
 			return true
-		case own.GiveUp(): // best is busy, or has ended
+		case own.EndIdle(): // best is busy, or has ended
 			a.evicted.Add(1)
 			return true
 		default:
@@ -189,7 +189,7 @@ func (a *admission) evictOn(l *loop.Loop) bool {
 		return false
 	}
 	err := l.Post(func() {
-		if l.GiveUp() {
+		if l.EndIdle() {
 			a.evicted.Add(1)
 		}
 		a.evicting.Add(-1)

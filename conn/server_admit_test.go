@@ -420,7 +420,7 @@ func TestDescriptorsRunOut(t *testing.T) {
 			}
 		} else {
 			s.On(func(l *loop.Loop) {
-				for l.GiveUp() {
+				for l.EndIdle() {
 				}
 			})
 			free()

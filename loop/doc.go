@@ -61,13 +61,13 @@
 // # For layers and protocols
 //
 //	Task, TaskOf, Become, Last        what a thread runs
-//	Client, Ending, Holder, Overdue   what a Task can be besides
+//	Client, Ending, Flusher, IdleTimeoutHandler   what a Task can be besides
 //	NotifyHandler
 //	ClientOf, Severed                 the peer of a thread
 //	SawClientGone, Leave, Forsake
 //	Hold, Holds                       output that a Holder has to flush
 //	IdleTimeout, Idle, MarkIdle       idle threads
-//	Indispensable, StandBy
+//	UnmarkIdle, StandBy
 //	Wake, Soon, WakeOnNotify          what makes them run
 //	WokenBy, WakeReason, NotifyLocal
 //	Broadcast                         one event for many threads
@@ -89,7 +89,7 @@
 //	state              coroutine  moves to    when, and by what
 //	idle               none       queued      its descriptor has an event (dispatch), or one that
 //	                                          Wakes it, or Wake; what WakeOnNotify lets wake it
-//	                              ended       IdleTimeout has passed, or GiveUp
+//	                              ended       IdleTimeout has passed, or EndIdle
 //	queued             as before  running     its turn has come (runQueued, follow)
 //	running            its own    queued      it yields Yield, or wants what it need not wait for;
 //	                                          or its Task returns Yield

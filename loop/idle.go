@@ -25,23 +25,23 @@ type idleList struct {
 
 // idleEntry is a thread's entry in the list, if its flag listed is set.
 type idleEntry struct {
-	before, behind int32  // the neighbours' descriptors; -1: none
-	since          uint32 // in idleUnits since the loop was made: enough for 34 years
-	forfeit        bool   // it may be ended even if its peer has sent something
+	prev, next    int32  // the neighbours' descriptors; -1: none
+	since         uint32 // in idleUnits since the loop was made: enough for 34 years
+	evenWithInput bool   // it may be ended even if its peer has sent something
 }
 
 // idleUnit is the unit of idleEntry.since, as a shift of milliseconds: 256 ms.
 const idleUnit = 8
 
-// MarkIdle enters t into the list of the threads that GiveUp may end: t has been idle since the
-// given time, or is about to be idle. GiveUp spares a thread whose peer has sent something, unless
-// t is forfeit. A task calls it before it returns.
-func MarkIdle(t *Thread, since time.Time, forfeit bool) {
+// MarkIdle enters t into the list of the threads that EndIdle may end: t has been idle since the
+// given time, or is about to be idle. EndIdle spares a thread whose peer has sent something, unless
+// evenWithInput is set. A task calls it before it returns.
+func MarkIdle(t *Thread, since time.Time, evenWithInput bool) {
 	l := t.loop
 	at := uint32(max(l.Clock(since).Milliseconds(), 0) >> idleUnit)
 	if t.own.flags&listed != 0 {
 		if at < t.idle.since+early>>idleUnit {
-			t.idle.forfeit = forfeit
+			t.idle.evenWithInput = evenWithInput
 			return
 		}
 		l.unlist(t)
@@ -50,9 +50,9 @@ func MarkIdle(t *Thread, since time.Time, forfeit bool) {
 		return
 	}
 	t.own.flags |= listed
-	t.idle = idleEntry{before: l.idle.last, behind: -1, since: at, forfeit: forfeit}
+	t.idle = idleEntry{prev: l.idle.last, next: -1, since: at, evenWithInput: evenWithInput}
 	if last := l.idle.last; last >= 0 {
-		l.table[last].thread.idle.behind = t.own.fd
+		l.table[last].thread.idle.next = t.own.fd
 	} else {
 		l.idle.first = t.own.fd
 		l.publishIdle()
@@ -60,19 +60,19 @@ func MarkIdle(t *Thread, since time.Time, forfeit bool) {
 	l.idle.last = t.own.fd
 }
 
-// Indispensable takes t out of that list: t is at work although it holds no coroutine, because
+// UnmarkIdle takes t out of that list: t is at work although it holds no coroutine, because
 // other threads work for its client. A task calls it before it returns.
-func Indispensable(t *Thread) {
+func UnmarkIdle(t *Thread) {
 	if t.own.flags&listed != 0 {
 		t.loop.unlist(t)
 	}
 }
 
-// unlist takes t out of the list. If t is the first, it takes out the running ones directly behind
+// unlist takes t out of the list. If t is the first, it takes out the running ones directly after
 // it as well.
 func (l *Loop) unlist(t *Thread) {
 	l.cutOut(t)
-	if t.idle.before >= 0 {
+	if t.idle.prev >= 0 {
 		return
 	}
 	for l.idle.first >= 0 && l.table[l.idle.first].thread.co != nil {
@@ -89,26 +89,26 @@ func (l *Loop) notFirst(t *Thread) {
 }
 
 func (l *Loop) cutOut(t *Thread) {
-	before, behind := t.idle.before, t.idle.behind
+	prev, next := t.idle.prev, t.idle.next
 	if invariants.Enabled {
 		if t.own.flags&listed == 0 ||
-			before >= 0 && l.table[before].thread.idle.behind != t.own.fd ||
-			before < 0 && l.idle.first != t.own.fd ||
-			behind >= 0 && l.table[behind].thread.idle.before != t.own.fd ||
-			behind < 0 && l.idle.last != t.own.fd {
+			prev >= 0 && l.table[prev].thread.idle.next != t.own.fd ||
+			prev < 0 && l.idle.first != t.own.fd ||
+			next >= 0 && l.table[next].thread.idle.prev != t.own.fd ||
+			next < 0 && l.idle.last != t.own.fd {
 			panic("loop: the list of idle threads is broken")
 		}
 	}
 	t.own.flags &^= listed
-	if behind >= 0 {
-		l.table[behind].thread.idle.before = before
+	if next >= 0 {
+		l.table[next].thread.idle.prev = prev
 	} else {
-		l.idle.last = before
+		l.idle.last = prev
 	}
-	if before >= 0 {
-		l.table[before].thread.idle.behind = behind
+	if prev >= 0 {
+		l.table[prev].thread.idle.next = next
 	} else {
-		l.idle.first = behind
+		l.idle.first = next
 	}
 }
 
@@ -120,31 +120,31 @@ func (l *Loop) publishIdle() {
 	l.idle.since.Store(since)
 }
 
-// IdleSince returns when the first of the threads that GiveUp would look at became idle, in Unix
+// IdleSince returns when the first of the threads that EndIdle would look at became idle, in Unix
 // milliseconds, to compare loops by. ok is false if there is none. Any goroutine may call it.
 func (l *Loop) IdleSince() (ms int64, ok bool) {
 	ms = l.idle.since.Load()
 	return ms, ms != 0
 }
 
-// GiveUp ends the thread of the list that has been idle longest, and reports whether there was one.
-// A thread is not idle if its peer has sent something that the thread has not seen yet. GiveUp is
-// called on the loop.
-func (l *Loop) GiveUp() bool {
+// EndIdle ends the thread of the list that has been idle longest, and reports whether there was
+// one. A thread is not idle if its peer has sent something that the thread has not seen yet.
+// EndIdle is called on the loop.
+func (l *Loop) EndIdle() bool {
 	for l.idle.first >= 0 {
-		if l.giveUp(l.table[l.idle.first].thread) {
+		if l.endIdle(l.table[l.idle.first].thread) {
 			return true
 		}
 	}
 	return false
 }
 
-// giveUp takes t out of the list, ends it if it is idle, and reports that.
-func (l *Loop) giveUp(t *Thread) bool {
+// endIdle takes t out of the list, ends it if it is idle, and reports that.
+func (l *Loop) endIdle(t *Thread) bool {
 	l.unlist(t)
 	switch {
 	case t.co != nil:
-	case t.idle.forfeit:
+	case t.idle.evenWithInput:
 		l.end(t)
 		return true
 	case t.own.flags&queued != 0:
@@ -163,28 +163,28 @@ type Idle struct {
 	since uint32
 }
 
-// IdleOf returns the threads of the list whose tasks are of some kind, the one that has been idle
-// longest first, and how many threads it has scanned at, which are all of the list. It is called on
-// the loop.
-func (l *Loop) IdleOf(kind func(Task) bool) (all []Idle, scanned int) {
+// IdleThreads returns the threads of the list whose tasks are of some kind, the one that has been
+// idle longest first, and how many threads it has scanned at, which are all of the list. It is
+// called on the loop.
+func (l *Loop) IdleThreads(kind func(Task) bool) (all []Idle, scanned int) {
 	for fd := l.idle.first; fd >= 0; scanned++ {
 		t := l.table[fd].thread
 		if kind(t.task) {
 			all = append(all, Idle{fd, t.idle.since})
 		}
-		fd = t.idle.behind
+		fd = t.idle.next
 	}
 	return all, scanned
 }
 
-// GiveUpIdle is GiveUp for a thread that IdleOf has returned, and reports whether it has ended that
-// one. It leaves it alone if it has had something to do since, or is of another kind: another
-// thread may have the descriptor's number by now. It is called on the loop.
-func (l *Loop) GiveUpIdle(i Idle, kind func(Task) bool) bool {
+// EndIdleThread is EndIdle for a thread that IdleThreads has returned, and reports whether it has
+// ended that one. It leaves it alone if it has had something to do since, or is of another kind:
+// another thread may have the descriptor's number by now. It is called on the loop.
+func (l *Loop) EndIdleThread(i Idle, kind func(Task) bool) bool {
 	if int(i.fd) >= len(l.table) || l.table[i.fd] == nil {
 		return false
 	}
 	t := l.table[i.fd].thread
 	return t != nil && t.own.fd == i.fd && t.own.flags&listed != 0 && t.idle.since == i.since &&
-		kind(t.task) && l.giveUp(t)
+		kind(t.task) && l.endIdle(t)
 }

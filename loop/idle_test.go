@@ -52,11 +52,11 @@ func newIdler(t *testing.T, l *loop.Loop, n int, ended *[]int, run func(t *loop.
 	return i
 }
 
-// TestGiveUp ends idle threads, the one that has been idle longest first, and none that is at work.
-func TestGiveUp(t *testing.T) {
+// TestEndIdle ends idle threads, the one that has been idle longest first, and none that is at work.
+func TestEndIdle(t *testing.T) {
 	run(t, func(t *testing.T, l *loop.Loop) {
 		var ended []int
-		if _, ok := l.IdleSince(); ok || l.GiveUp() {
+		if _, ok := l.IdleSince(); ok || l.EndIdle() {
 			t.Error("an empty loop has something to give up")
 		}
 		release := new(loop.Promise[int])
@@ -78,7 +78,8 @@ func TestGiveUp(t *testing.T) {
 			t.Errorf("idle since %v ago", d)
 		}
 		on(t, l, func() {
-			// What has been sent to 2 is not seen yet. The end of 3 is no work. 4 is forfeit.
+			// What has been sent to 2 is not seen yet. The end of 3 is no work. 4 may be ended even with
+			// input.
 			loop.MarkIdle(&all[4].Thread, since0, true)
 			if _, err := unix.Write(all[4].peer, []byte("x")); err != nil {
 				t.Error(err)
@@ -90,7 +91,7 @@ func TestGiveUp(t *testing.T) {
 				t.Error(err)
 			}
 			for range 3 {
-				if !l.GiveUp() {
+				if !l.EndIdle() {
 					t.Error("there is none to give up")
 				}
 			}
@@ -102,7 +103,7 @@ func TestGiveUp(t *testing.T) {
 		on(t, l, func() { release.Resolve(0) })
 		on(t, l, func() {})
 		on(t, l, func() {
-			for l.GiveUp() {
+			for l.EndIdle() {
 			}
 			if want := []int{1, 3, 4, 5, 6, 7, 2, 0}; !slices.Equal(ended, want) {
 				t.Errorf("ended: %v, want %v", ended, want)
@@ -169,7 +170,7 @@ func TestIdlePlace(t *testing.T) {
 		wait := start(t, l)
 		on(t, l, func() {
 			unix.Close(l.Release(loop.DescriptorOf(&all[3].Thread))) // its neighbour is another now
-			for l.GiveUp() {
+			for l.EndIdle() {
 			}
 			if want := []int{0, 2, 4, 1}; !slices.Equal(ended, want) {
 				t.Errorf("ended: %v, want %v", ended, want)

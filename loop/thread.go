@@ -63,20 +63,20 @@ type Client interface {
 	Client() netip.Addr
 }
 
-// Overdue is a Task that is asked when its thread's idle time is over.
-type Overdue interface {
+// IdleTimeoutHandler is a Task that is asked when its thread's idle time is over.
+type IdleTimeoutHandler interface {
 	Task
 
-	// Overdue is called on the loop, and returns how long the thread may be idle from now on. If
+	// IdleTimedOut is called on the loop, and returns how long the thread may be idle from now on. If
 	// that is 0, the thread ends.
-	Overdue() time.Duration
+	IdleTimedOut() time.Duration
 }
 
 // Ending is a Task that is told before the loop ends its idle thread.
 type Ending interface {
 	Task
 
-	// Ending is called on the loop when the idle time is over, when GiveUp has chosen the thread, or
+	// Ending is called on the loop when the idle time is over, when EndIdle has chosen the thread, or
 	// when a stop kills it, before the descriptor is closed. It must not wait.
 	Ending()
 }
@@ -272,8 +272,8 @@ func (a *alarm) Expire() {
 		return
 	}
 	var more time.Duration
-	if b, ok := t.task.(Overdue); ok {
-		more = b.Overdue()
+	if b, ok := t.task.(IdleTimeoutHandler); ok {
+		more = b.IdleTimedOut()
 	}
 	if more > 0 {
 		IdleTimeout(t, more)

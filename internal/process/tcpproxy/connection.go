@@ -122,8 +122,8 @@ func (c *connection) left() (time.Duration, result) {
 	return left, reasons[why]
 }
 
-// Overdue implements loop.Overdue.
-func (c *connection) Overdue() time.Duration {
+// IdleTimedOut implements loop.IdleTimeoutHandler.
+func (c *connection) IdleTimedOut() time.Duration {
 	left, why := c.left()
 	if left <= 0 {
 		c.result = why

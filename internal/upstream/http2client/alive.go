@@ -71,8 +71,8 @@ func (s *Session) patience() time.Duration {
 	return max(s.due()-s.now(), time.Millisecond)
 }
 
-// Overdue is called by the loop when that time has passed.
-func (s *Session) Overdue() time.Duration {
+// IdleTimedOut is called by the loop when that time has passed.
+func (s *Session) IdleTimedOut() time.Duration {
 	switch {
 	case s.users == 0:
 		s.leave()
