@@ -60,22 +60,23 @@
 //
 // # For layers and protocols
 //
-//	Task, TaskOf, Become, Last        what a thread runs
-//	Client, Ending, Flusher, IdleTimeoutHandler   what a Task can be besides
-//	NotifyHandler
-//	ClientOf, Severed                 the peer of a thread
-//	SawClientGone, Leave, Forsake
-//	Hold, Holds                       output that a Holder has to flush
+//	Task, TaskOf, SetTask, Last       what a thread runs
+//	Client, Ending, Flusher           what a Task can be besides
+//	IdleTimeoutHandler, NotifyHandler
+//	ClientOf, HungUp                  the peer of a thread
+//	SawClientGone, SetClientGone
+//	EndKeepWaiting
+//	FlushBeforeWait, WillFlush        output that a Flusher has to flush
 //	IdleTimeout, Idle, MarkIdle       idle threads
 //	UnmarkIdle, StandBy
-//	Wake, Soon, WakeOnNotify          what makes them run
+//	Wake, WakeThisTurn, WakeOnNotify  what makes them run
 //	WokenBy, WakeReason, NotifyLocal
 //	Broadcast                         one event for many threads
 //	GiveWay                           a pause for others
 //	HasCalls, AbandonCalls            functions that still run for a thread
 //	CallUnless, TakeDeferred
 //	Local, SetLocal                   what stays with a coroutine
-//	Descriptor, Own, Shared           sockets: reads, writes, waits
+//	Descriptor, DescriptorOf, Shared  sockets: reads, writes, waits
 //	Buffer, BufferSize, PutOffSize
 //	Acceptor, Listener                the accepting of connections
 //	ErrNoConnection
@@ -143,7 +144,7 @@
 //	listen.go      listening sockets
 //	idle.go        idle threads, which may have to give way
 //	idlewake.go    idle threads that are notified; why a thread runs
-//	look.go        ThreadState, Look: what the threads of a running loop do
+//	threadstate.go ThreadState, EachThread: what the threads of a running loop do
 //	stop.go        the orderly stop, and a loop that does not end
 //	wait.go        when the loop polls, when it blocks, when it calls the scheduler
 //	runqueue.go    threads that are ready
