@@ -67,7 +67,7 @@ func (f *Feed) waits(s *Subscription, passed time.Duration) bool {
 	c, ok := f.clocks[s]
 	if !ok {
 		c = clock{left: patience, at: s.at}
-	} else if !s.group.telling() { // else it may not know yet that there is something
+	} else if !s.group.notifying() { // else it may not know yet that there is something
 		c.left -= passed
 	}
 	if read := s.at - c.at; read > 0 {

@@ -43,7 +43,7 @@ func CountPosts(h *Hub, topic string, n *atomic.Int64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for _, g := range l.groups {
-		g.ring = func() { n.Add(1); g.look() }
+		g.post = func() { n.Add(1); g.notifyWaiting() }
 	}
 }
 
@@ -59,7 +59,7 @@ func Bytes(h *Hub) int {
 			for n := l.first; n < l.next.Load(); n++ {
 				total += l.at(n).size()
 			}
-			for s := l.picky; s != nil; s = s.extra.queue.behind {
+			for s := l.dropNewest; s != nil; s = s.extra.queue.next {
 				for _, m := range s.extra.own {
 					total += m.size()
 				}
@@ -75,7 +75,7 @@ func Bytes(h *Hub) int {
 		for n := l.first; n < l.next.Load(); n++ {
 			held[l.at(n)] = true
 		}
-		for s := l.picky; s != nil; s = s.extra.queue.behind {
+		for s := l.dropNewest; s != nil; s = s.extra.queue.next {
 			for _, m := range s.extra.own {
 				held[m] = true
 			}

@@ -8,22 +8,22 @@ import (
 	"github.com/lwango/lwango/loop"
 )
 
-// group is the subscriptions of a log on one loop. A publisher rings for the loop, once in a burst,
-// and the loop tells the threads that wait for one of the subscriptions.
+// group is the subscriptions of a log on one loop. A publisher posts to the loop, once in a burst,
+// and the loop notifies the threads that wait for one of the subscriptions.
 type group struct {
-	log  *log
-	loop *loop.Loop
-	ring func()         // look, made once
-	next loop.Broadcast // of those that look has found
-	rung atomic.Bool    // look is posted
-	busy atomic.Bool    // it has begun to tell, and has not ended
-	idle atomic.Int32   // how many wait and were not told
+	log    *log
+	loop   *loop.Loop
+	post   func()         // notifyWaiting, made once
+	next   loop.Broadcast // of those that notifyWaiting has found
+	posted atomic.Bool    // notifyWaiting is posted
+	busy   atomic.Bool    // it has begun to notify, and has not ended
+	idle   atomic.Int32   // how many wait and were not notified
 
 	// The loop's: how many there are, and their state. Those that wait are in one line, and those that
-	// are to be told in the other. What is published while some are still to be told is for those that
-	// wait by then, in the next round: again is set.
+	// are to be notified in the other. What is published while some are still to be notified is for
+	// those that wait by then, in the next round: again is set.
 	members int32
-	share   int32 // of a shared log: how many of those that wait are to be told
+	share   int32 // of a shared log: how many of those that wait are to be notified
 	lines   [2]line
 	wait    place // line of those that wait
 	again   bool
@@ -42,20 +42,20 @@ type group struct {
 type place uint8
 
 const (
-	nowhere place = 2 // nobody waits for it
-	told    place = 3 // its thread was notified, and has not looked yet
+	nowhere  place = 2 // nobody waits for it
+	notified place = 3 // its thread was notified, and has not asked yet
 )
 
 func newGroup(l *log, on *loop.Loop) *group {
 	g := &group{log: l, loop: on}
-	g.ring, g.next.Next = g.look, g.tell
+	g.post, g.next.Next = g.notifyWaiting, g.notifyNext
 	return g
 }
 
-// look has those told that wait.
-func (g *group) look() {
+// notifyWaiting notifies the threads that wait.
+func (g *group) notifyWaiting() {
 	g.busy.Store(true)
-	g.rung.Store(false) // before they look
+	g.posted.Store(false) // before they ask
 	if !g.log.shared() {
 		if due := 1 - g.wait; g.lines[due].first == nil {
 			g.wait = due
@@ -68,8 +68,8 @@ func (g *group) look() {
 	g.next.Begin(g.loop)
 }
 
-// tell returns the next thread that is to be told, or nil.
-func (g *group) tell() *loop.Thread {
+// notifyNext returns the next thread that is to be notified, or nil.
+func (g *group) notifyNext() *loop.Thread {
 	at := 1 - g.wait
 	switch {
 	case g.log.shared():
@@ -84,14 +84,14 @@ func (g *group) tell() *loop.Thread {
 	}
 	s := g.lines[at].first
 	if s == nil {
-		if g.share = 0; g.log.shared() { // those for whom it was rung are at something else by now
+		if g.share = 0; g.log.shared() { // those that were waiting are at something else by now
 			g.log.wake()
 		}
 		g.busy.Store(false)
 		return nil
 	}
 	g.remove(s)
-	s.place = told
+	s.place = notified
 	return s.waiter
 }
 
@@ -129,22 +129,22 @@ type line struct{ first *Subscription }
 
 func (l *line) push(s *Subscription) {
 	if l.first == nil {
-		l.first, s.before, s.behind = s, s, s
+		l.first, s.prev, s.next = s, s, s
 		return
 	}
-	s.before, s.behind = l.first.before, l.first
-	s.before.behind, s.behind.before = s, s
+	s.prev, s.next = l.first.prev, l.first
+	s.prev.next, s.next.prev = s, s
 }
 
 func (l *line) remove(s *Subscription) {
 	switch {
-	case s.behind == s:
+	case s.next == s:
 		l.first = nil
 	case s == l.first:
-		l.first = s.behind
+		l.first = s.next
 	}
-	s.before.behind, s.behind.before = s.behind, s.before
-	s.before, s.behind = nil, nil
+	s.prev.next, s.next.prev = s.next, s.prev
+	s.prev, s.next = nil, nil
 }
 
 // groups are those of a log. They are never changed, but replaced.
@@ -165,23 +165,24 @@ func (gs groups) without(g *group) groups {
 	return slices.DeleteFunc(slices.Clone(gs), func(o *group) bool { return o == g })
 }
 
-// wake rings for the loops. A loop that has stopped has no threads to be told.
+// wake posts to the loops. A loop that has stopped has no threads to notify.
 func (gs groups) wake() {
 	for _, g := range gs {
 		g.call()
 	}
 }
 
-// telling reports whether some that wait may not have been told yet. Any goroutine may call it.
-func (g *group) telling() bool { return g.rung.Load() || g.busy.Load() }
+// notifying reports whether some that wait may not have been notified yet. Any goroutine may call
+// it.
+func (g *group) notifying() bool { return g.posted.Load() || g.busy.Load() }
 
 func (g *group) call() {
-	if g.rung.CompareAndSwap(false, true) {
-		_ = g.loop.Post(g.ring)
+	if g.posted.CompareAndSwap(false, true) {
+		_ = g.loop.Post(g.post)
 	}
 }
 
-// wakeSome rings for loops on which n subscriptions wait together, or for all if there are not so
+// wakeSome posts to loops on which n subscriptions wait together, or for all if there are not so
 // many. from chooses the first.
 func (gs groups) wakeSome(n int, from uint64) {
 	for i := range gs {

@@ -21,17 +21,17 @@ type log struct {
 	// Under the hub's lock.
 	idle *list.Element // nil while there are subscribers
 
-	mu     sync.Mutex
-	ring   []*Message // by number, modulo its length, a power of two; nil: it was lost, see lose
-	first  uint64     // number of the oldest message
-	born   uint64     // number of the first message that was ever known
-	gap    uint64     // number of the first message behind those that were lost last
-	bytes  int        // in the ring
-	total  int        // bytes, and of those that only subscribers with DropNewest still have
-	depth  int32      // how many may be in the ring, see join and leave
-	subs   int32
-	groups groups        // never changed, but replaced
-	picky  *Subscription // the first of those with DropNewest
+	mu         sync.Mutex
+	ring       []*Message // by number, modulo its length, a power of two; nil: it was lost, see lose
+	first      uint64     // number of the oldest message
+	born       uint64     // number of the first message that was ever known
+	gap        uint64     // number of the first message behind those that were lost last
+	bytes      int        // in the ring
+	total      int        // bytes, and of those that only subscribers with DropNewest still have
+	depth      int32      // how many may be in the ring, see join and leave
+	subs       int32
+	groups     groups        // never changed, but replaced
+	dropNewest *Subscription // the first of those with DropNewest
 
 	feed *Feed // nil: no engine carries the topic, or it has no subscribers
 
@@ -129,7 +129,7 @@ func (l *log) wake() {
 
 // publish appends a message. The caller wakes the groups, which is better done without the lock.
 func (l *log) publish(m *Message) {
-	for s := l.picky; s != nil; s = s.extra.queue.behind {
+	for s := l.dropNewest; s != nil; s = s.extra.queue.next {
 		if !s.pending() {
 			s.offer(m)
 		}
@@ -159,7 +159,7 @@ func (l *log) lose(n int) {
 	if l.shared() { // its engine knows what its members have received by their numbers
 		return
 	}
-	for s := l.picky; s != nil; s = s.extra.queue.behind {
+	for s := l.dropNewest; s != nil; s = s.extra.queue.next {
 		if !s.pending() {
 			s.extra.dropped += n
 		}
@@ -239,7 +239,7 @@ func (l *log) cut(n int) {
 	}
 	l.tighten()
 	for keep := n; l.total > n; keep /= 2 {
-		for s := l.picky; s != nil; s = s.extra.queue.behind {
+		for s := l.dropNewest; s != nil; s = s.extra.queue.next {
 			s.cut(keep)
 		}
 	}
@@ -268,10 +268,10 @@ func (l *log) join(s *Subscription, on *loop.Loop) {
 	}
 	l.depth = max(l.depth, s.limit)
 	if s.policy == DropNewest {
-		if s.extra.queue.behind = l.picky; l.picky != nil {
-			l.picky.extra.queue.before = s
+		if s.extra.queue.next = l.dropNewest; l.dropNewest != nil {
+			l.dropNewest.extra.queue.prev = s
 		}
-		l.picky = s
+		l.dropNewest = s
 	}
 	if l.feed != nil {
 		l.feed.join(s)
@@ -355,13 +355,13 @@ func (l *log) locate(s *Subscription) {
 func (l *log) leave(s *Subscription) {
 	if s.policy == DropNewest {
 		q := s.extra.queue
-		if q.before == nil {
-			l.picky = q.behind
+		if q.prev == nil {
+			l.dropNewest = q.next
 		} else {
-			q.before.extra.queue.behind = q.behind
+			q.prev.extra.queue.next = q.next
 		}
-		if q.behind != nil {
-			q.behind.extra.queue.before = q.before
+		if q.next != nil {
+			q.next.extra.queue.prev = q.prev
 		}
 		for _, m := range q.own {
 			l.release(m)

@@ -17,7 +17,7 @@ func (s *Subscription) Remaining() *Message {
 	defer l.mu.Unlock()
 	if g.end == 0 {
 		g.end = l.next.Load()
-		for o := l.picky; o != nil; o = o.extra.queue.behind {
+		for o := l.dropNewest; o != nil; o = o.extra.queue.next {
 			if o.group == g {
 				o.extra.queue.end = o.at + uint64(len(o.extra.own))
 			}

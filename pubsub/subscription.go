@@ -94,7 +94,7 @@ type Subscription struct {
 	waiter *loop.Thread
 	extra  *extra // nil: none of it is set
 
-	before, behind *Subscription // in one of the group's lines, which are rings
+	prev, next *Subscription // in one of the group's lines, which are rings
 
 	at     uint64 // number of the next message; changes under the log's lock
 	limit  int32  // how many messages it may be behind
@@ -128,10 +128,10 @@ type past struct {
 
 // queue is a subscriber's own. The log may forget these messages.
 type queue struct {
-	own            []*Message
-	bytes          int           // in own
-	end            uint64        // what at is when Remaining has given all, once group.end is set
-	before, behind *Subscription // among those that have one
+	own        []*Message
+	bytes      int           // in own
+	end        uint64        // what at is when Remaining has given all, once group.end is set
+	prev, next *Subscription // among those that have one
 }
 
 func newSubscription(o Options) *Subscription {
@@ -480,7 +480,7 @@ func (s *Subscription) has() bool {
 // Unwatch implements loop.Source.
 func (s *Subscription) Unwatch(*loop.Thread) {
 	s.waiter = nil
-	if s.place == told && s.group != nil && s.group.log.shared() {
+	if s.place == notified && s.group != nil && s.group.log.shared() {
 		s.group.log.wake() // it does not look: another member may
 	}
 	s.outOfLine()
