@@ -275,7 +275,7 @@ func TestJoin(t *testing.T) {
 	})
 }
 
-// A thread that does not heed the errors of its waits gives way each time, and is ended.
+// A thread that ignores the errors of its waits gives way each time, and is ended.
 func TestWaitsThatAreNotHeeded(t *testing.T) {
 	deaf := map[string]func(th *loop.Thread, f *things) error{
 		"Sleep":     func(th *loop.Thread, _ *things) error { return th.Sleep(time.Hour) },

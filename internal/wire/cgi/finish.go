@@ -30,7 +30,7 @@ func (h *Header) finish(text string) *Error {
 				continue
 			}
 		default:
-			if on, e := h.heed(name, value); e != nil {
+			if on, e := h.controlField(name, value); e != nil {
 				return e
 			} else if !on {
 				continue
@@ -54,8 +54,8 @@ func (h *Header) finish(text string) *Error {
 	return nil
 }
 
-// heed takes what a field says to the server, and reports whether it is sent on.
-func (h *Header) heed(name, value string) (on bool, e *Error) {
+// controlField handles a field that may be for the server, and reports whether it is passed on.
+func (h *Header) controlField(name, value string) (on bool, e *Error) {
 	switch {
 	case ascii.EqualFold(name, "content-length"):
 		// A value that is no number is dropped, and the length of the body is what comes. If
@@ -69,15 +69,15 @@ func (h *Header) heed(name, value string) (on bool, e *Error) {
 	case ascii.EqualFold(name, "status"):
 		return false, h.status(value)
 	default:
-		return h.obey(name, value), nil
+		return h.rareControlField(name, value), nil
 	}
 	return false, nil
 }
 
-// obey is heed for what few programs say.
+// rareControlField is controlField for the fields that few programs send.
 //
 //go:noinline
-func (h *Header) obey(name, value string) (on bool) {
+func (h *Header) rareControlField(name, value string) (on bool) {
 	switch {
 	case ascii.EqualFold(name, "content-type"):
 		if value != "" && value != h.mediaType {
