@@ -64,23 +64,23 @@ type reader struct {
 	later   []*feed          // have messages for which there was no room, or are to be asked for anew
 
 	// Of a session, which lasts while the broker answers.
-	session int
-	met     int // of linked, in this session
-	up      bool
-	down    bool          // that was reported
-	behind  int           // feeds that were not read yet in this session
-	queue   []*feed       // to be asked for
-	asked   map[int]*feed // by number of the question
-	looked  time.Time     // when the stream was looked at
-	looking int           // number of the question about it; 0: answered
-	known   uint64        // last, when it was asked
-	retry   time.Time     // no new session before that
-	wait    engine.Backoff
-	created time.Time // when the stream was created
-	foreign string    // origin of its messages without one
-	last    uint64    // number in the stream of the last message that is known of
-	ahead   time.Duration
-	checks  []check // in order of time
+	session       int
+	met           int // of linked, in this session
+	up            bool
+	down          bool          // that was reported
+	behind        int           // feeds that were not read yet in this session
+	queue         []*feed       // to be asked for
+	asked         map[int]*feed // by number of the question
+	stateAsked    time.Time     // when the state of the stream was asked for
+	stateQuestion int           // number of that question; 0: answered
+	known         uint64        // last, when it was asked
+	retry         time.Time     // no new session before that
+	wait          engine.Backoff
+	created       time.Time // when the stream was created
+	foreign       string    // origin of its messages without one
+	last          uint64    // number in the stream of the last message that is known of
+	ahead         time.Duration
+	checks        []check // in order of time
 }
 
 // check is a topic that is to be asked for once more: a server that has answered a question may
@@ -238,7 +238,7 @@ func (r *reader) idle() time.Duration {
 	switch {
 	case len(r.later) > 0:
 		return engine.Soon
-	case len(r.asked) > 0 || r.looking > 0 || !r.up:
+	case len(r.asked) > 0 || r.stateQuestion > 0 || !r.up:
 		return often
 	}
 	return heartbeat / 4
@@ -282,8 +282,8 @@ func (r *reader) adapt() {
 		r.disconnected()
 	case linked != r.met:
 		r.met = linked
-		r.up, r.looking = false, 0 // what was asked before is lost
-		r.look(time.Now())
+		r.up, r.stateQuestion = false, 0 // what was asked before is lost
+		r.askState(time.Now())
 	}
 }
 
@@ -297,7 +297,7 @@ func (r *reader) disconnected() {
 
 // fail ends the session.
 func (r *reader) fail(err error) {
-	r.up, r.down, r.looking = false, true, 0
+	r.up, r.down, r.stateQuestion = false, true, 0
 	r.decide()
 	r.base.Report(r, err)
 	clear(r.asked)
@@ -316,10 +316,11 @@ func (r *reader) attend(now time.Time) {
 		if !r.down || r.waitedFor() {
 			r.disconnected()
 		}
-	case r.looking > 0 && now.Sub(r.looked) > engine.Patience:
+	case r.stateQuestion > 0 && now.Sub(r.stateAsked) > engine.Patience:
 		r.fail(errSilent)
-	case r.looking == 0 && (r.up && now.Sub(r.looked) > heartbeat || !r.up && now.After(r.retry)):
-		r.look(now)
+	case r.stateQuestion == 0 &&
+		(r.up && now.Sub(r.stateAsked) > heartbeat || !r.up && now.After(r.retry)):
+		r.askState(now)
 	}
 	for n, fd := range r.asked {
 		if !now.After(fd.deadline) {
@@ -370,10 +371,10 @@ func (r *reader) question(subject string, data []byte) (n int) {
 	return r.number
 }
 
-// look asks for the state of the stream.
-func (r *reader) look(now time.Time) {
-	r.looked, r.known = now, r.last
-	r.looking = r.question("$JS.API.STREAM.INFO."+r.place.stream, nil)
+// askState asks for the state of the stream.
+func (r *reader) askState(now time.Time) {
+	r.stateAsked, r.known = now, r.last
+	r.stateQuestion = r.question("$JS.API.STREAM.INFO."+r.place.stream, nil)
 }
 
 // published takes a message that was published.
@@ -388,8 +389,8 @@ func (r *reader) answered(m *natsgo.Msg) {
 	n, _ := strconv.Atoi(strings.TrimPrefix(m.Subject, r.inbox))
 	fd := r.asked[n]
 	switch {
-	case n == r.looking && n > 0:
-		r.looking = 0
+	case n == r.stateQuestion && n > 0:
+		r.stateQuestion = 0
 		r.informed(m)
 	case fd != nil:
 		fd.answer(n, m)

@@ -22,7 +22,7 @@ func (r *reader) informed(m *natsgo.Msg) {
 	switch {
 	case err == nil && info.Error != nil && info.Error.ErrorCode == jetstream.JSErrCodeStreamNotFound:
 		if err = r.create(); err == nil {
-			r.look(time.Now())
+			r.askState(time.Now())
 			return
 		}
 	case err == nil && info.Error != nil:

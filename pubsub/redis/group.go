@@ -36,14 +36,14 @@ type consumer struct {
 	last   string // the highest entry that was read; empty: none
 	seen   engine.Recent
 
-	next   []held // read, but there is no room for it yet
-	held   []held // what no member has received yet
-	full   bool   // next was given back; none is read until a member has received something
-	told   time.Time
-	looked time.Time
-	warned time.Time
-	cursor string // where the next look begins
-	sparse bool   // most of what was read last was not for the pattern
+	next    []held // read, but there is no room for it yet
+	held    []held // what no member has received yet
+	full    bool   // next was given back; none is read until a member has received something
+	told    time.Time
+	claimed time.Time // when it last claimed what others do not mention
+	warned  time.Time
+	cursor  string // where the next look begins
+	sparse  bool   // most of what was read last was not for the pattern
 }
 
 // held is a message, and the entry that has it. number counts those that the feed has taken.
@@ -202,7 +202,7 @@ func (c *consumer) mine() ([]goredis.XMessage, error) {
 // what another process has left.
 func (c *consumer) read(block time.Duration) ([]goredis.XMessage, error) {
 	room := int64(ahead - len(c.held))
-	if time.Since(c.looked) > claimEvery {
+	if time.Since(c.claimed) > claimEvery {
 		if got, err := c.inherit(room); err != nil || len(got) > 0 {
 			return got, err
 		}
@@ -265,7 +265,7 @@ func (c *consumer) inherit(room int64) (got []goredis.XMessage, err error) {
 		return nil, err
 	}
 	if c.cursor = next; next == beginning {
-		c.looked = time.Now()
+		c.claimed = time.Now()
 	}
 	if len(ids) == 0 {
 		return nil, nil

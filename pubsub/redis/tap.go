@@ -147,8 +147,8 @@ func (t *tap) session(b *engine.Backoff) (err error) {
 	}
 }
 
-// look has the stream of all topics created again if it has gone: nobody appends to it then.
-func (t *tap) look() error {
+// recreate creates the stream of all topics again if it has gone: nobody appends to it then.
+func (t *tap) recreate() error {
 	ctx, cancel := t.Within(0)
 	defer cancel()
 	n, err := t.client.XLen(ctx, t.prefix+allKey).Result()
@@ -270,7 +270,7 @@ func (t *tap) poll(all []*tapped, block time.Duration) (more bool, err error) {
 		if waiting {
 			return true, nil
 		}
-		return false, t.look()
+		return false, t.recreate()
 	}
 	all = t.all() // one that came meanwhile may be meant
 	if err := t.date(all); err != nil {

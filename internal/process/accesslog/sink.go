@@ -49,17 +49,17 @@ func openLogFile(path string) (*os.File, error) {
 
 // fileSink is a file, or a stream of the process.
 type fileSink struct {
-	path   string // "": a stream of the process, which stays open
-	file   *os.File
-	log    *slog.Logger
-	torn   bool      // the last line is not complete
-	looked time.Time // when moved last compared path and file
-	made   bool      // openSink has made the file
-	stays  bool      // the file at path could not be opened, which was logged
+	path    string // "": a stream of the process, which stays open
+	file    *os.File
+	log     *slog.Logger
+	torn    bool      // the last line is not complete
+	checked time.Time // when moved last compared path and file
+	made    bool      // openSink has made the file
+	stays   bool      // the file at path could not be opened, which was logged
 }
 
-// lookEvery is how often the writer looks whether a rotation has moved the file away.
-const lookEvery = time.Second
+// checkEvery is how often the writer checks whether a rotation has moved the file away.
+const checkEvery = time.Second
 
 // write implements sink. If the disk is full, a part of a line may be written; then the next line
 // begins on a line of its own.
@@ -84,10 +84,10 @@ func (s *fileSink) write(lines []byte, last bool) (lost int, err error) {
 // follow opens the file anew if there is another one at its path, or none: a rotation has moved it
 // away, and need not send a signal. If that fails, the lines go to the old file.
 func (s *fileSink) follow() {
-	if s.path == "" || time.Since(s.looked) < lookEvery {
+	if s.path == "" || time.Since(s.checked) < checkEvery {
 		return
 	}
-	s.looked = time.Now()
+	s.checked = time.Now()
 	at, err := os.Stat(s.path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
