@@ -123,7 +123,8 @@ func (e *background) end(trailer []Field) {
 			return
 		}
 		e.headed = true
-		loop.FlushBeforeWait(&e.Thread, true) // while Write waits for those who read, these have to know the head
+		// while Write waits for those who read, these have to know the head
+		loop.FlushBeforeWait(&e.Thread, true)
 		if len(e.content) > 0 {
 			if e.err = e.sink.Write(&e.Thread, e.content); e.err != nil {
 				return

@@ -138,7 +138,7 @@ func TestServerStops(t *testing.T) {
 	})
 }
 
-// TestKilled: a handler that ignores everything is ended after the grace period; its client is told all
+// TestKilled: a handler that ignores all is ended after the grace period; its client is told all
 // the same.
 func TestKilled(t *testing.T) {
 	ci.Without(t, invariants.Enabled,
