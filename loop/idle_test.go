@@ -52,7 +52,7 @@ func newIdler(t *testing.T, l *loop.Loop, n int, ended *[]int, run func(t *loop.
 	return i
 }
 
-// TestEndIdle ends idle threads, the one that has been idle longest first, and none that is at work.
+// TestEndIdle ends idle threads, the one that has been idle longest first, and none at work.
 func TestEndIdle(t *testing.T) {
 	run(t, func(t *testing.T, l *loop.Loop) {
 		var ended []int
