@@ -72,12 +72,12 @@ func (r *route) where(n int) (all []string) {
 // TestHash: a key leads to the same address always, in proportion to the weights. If one goes, only
 // its keys move, and they come back with it.
 func TestHash(t *testing.T) {
-	const keys = 300
+	const keys = 1200 // 40 % of what an address gets of them are 6 standard deviations, at least
 	services, a := crowd(t, 4)
 	a[3] += " weight=3"
 	r := keyed(t, a)
 	before := r.where(keys)
-	for i, want := range []int{50, 50, 50, 150} {
+	for i, want := range []int{200, 200, 200, 600} {
 		if n := strings.Count(strings.Join(before, ""), fmt.Sprint(i)); n < want*6/10 || n > want*14/10 {
 			t.Errorf("%d keys of %d at address %d, want about %d", n, keys, i, want)
 		}
