@@ -208,7 +208,7 @@ func (s *Store) parse(h *cachestore.Head, text string) {
 	h.Meta = k.meta()
 }
 
-// attempt looks through the text of the fields for those that decide something.
+// readFields looks through the text of the fields for those that decide something.
 func (k *kept) readFields(fields string) {
 	date := int64(0)
 	for text := fields; text != ""; {

@@ -188,7 +188,7 @@ func (r *reader) parse(pkg string) error {
 var row = regexp.MustCompile("(?m)^\\| `([a-z0-9_]+)` \\| ([^|]*) \\| ((?:[^|\\\\]|\\\\.)*) \\|$")
 
 // manual takes texts and defaults from the table in the manual of a module, which a test of
-// internal/process/server compares with the module.
+// internal/process/config compares with the module.
 func (r *reader) manual(t *table) {
 	dir := strings.TrimPrefix(t.typ.PkgPath(), modulePath)
 	text, err := os.ReadFile(filepath.Join(r.root, dir, "README.md"))
