@@ -1,10 +1,12 @@
 package conn_test
 
 import (
+	"context"
 	"errors"
 	"io"
 	"net"
 	"os"
+	"runtime"
 	"testing"
 	"time"
 
@@ -238,4 +240,46 @@ func TestLinkAfterwards(t *testing.T) {
 			t.Error(got)
 		}
 	})
+}
+
+// oneRun is a Keeper that ends the connection at once.
+type oneRun struct{}
+
+func (oneRun) Run(*loop.Thread) (time.Duration, bool) { return 0, false }
+func (oneRun) End(*loop.Thread)                       {}
+
+// TestLinkLetsGo: a stream that waits for the next request holds nothing of one whose handler has
+// taken it over, whether the handler has handed it on or not.
+func TestLinkLetsGo(t *testing.T) {
+	t.Parallel()
+	freed := make(chan string, 2)
+	s := start(t, modes.HTTP2, conn.Config{Handler: func(req *conn.Request, w *conn.Response) int {
+		path := req.Path()
+		runtime.SetFinalizer(req.Context(), func(context.Context) { freed <- path })
+		c, _, err := w.Hijack()
+		if err != nil {
+			t.Error(err)
+			return 500
+		}
+		_, _ = io.WriteString(c, "HTTP/1.1 101 S\r\n\r\n")
+		if path == "/handed" {
+			if err := w.Layer().HandOver(oneRun{}); err != nil {
+				t.Error(err)
+			}
+		}
+		return 0
+	}})
+	r := dial2(t, s)
+	for i, path := range []string{"/hijacked", "/handed"} {
+		r.head(uint32(1+2*i), 0, ":method", "CONNECT", ":scheme", "http", ":path", path,
+			":authority", "a", ":protocol", "websocket").flush()
+		r.until(http2.Data) // the end of the stream
+		s.Settled("no streams", func(l *loop.Loop) bool { return s.Server.Stats(l).Streams == 0 })
+		for end := time.Now().Add(10 * time.Second); len(freed) == 0; runtime.GC() {
+			if time.Now().After(end) {
+				t.Fatal("the context is held: ", path)
+			}
+		}
+		<-freed
+	}
 }
