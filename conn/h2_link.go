@@ -36,6 +36,8 @@ type h2link struct {
 	failed  bool // the handler, by a panic
 }
 
+var _ Link = (*h2link)(nil)
+
 // side is one direction of a link, as a loop.Source: something can be read, or all that was written
 // has been taken.
 type side struct {

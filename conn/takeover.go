@@ -283,6 +283,8 @@ type Link interface {
 	SpendOn(n int)
 }
 
+var _ Link = (*stream.Conn)(nil)
+
 // LinkOf returns the link of a connection that Hijack has returned; nil for others.
 func LinkOf(c net.Conn) Link {
 	if t, ok := c.(*tls.Conn); ok {
