@@ -114,6 +114,7 @@
 //	h2_session.go          a connection of HTTP/2: reading, sending, its end
 //	h2_frames.go           frames of the client, and what each of them does
 //	h2_stream.go           a stream (thread, exchange and carrier in one) and its request
+//	h2_spare.go            streams that no request uses, for later ones
 //	h2_answer.go           the answer of a stream
 //	h2_credit.go           windows for uploads
 //	h2_pace.go             what a stream waits for, and when the wait is its client's fault
