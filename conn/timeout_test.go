@@ -162,10 +162,12 @@ func TestSilentClientsAreClosedSilently(t *testing.T) {
 		c := s.Dial()
 		if m.TLS { // not even a handshake
 			c.Close()
-			s.Idle() // its handshake may still have the turn, and others' bytes are unread until then
+			s.Idle()
 			raw := must.Dial(t, "tcp", s.Addr)
 			send(t, raw, "\x16\x03\x01")
-			s.Settle() // unread bytes would make the close a reset
+			// A handshake waits for its slot and for a goroutine before it reads, and unread bytes would
+			// make the close a reset.
+			wait.Until(t, "the bytes are read", func() bool { return !unread(t, raw) })
 			skip(s)
 			if got := rest(t, raw); got != "" {
 				t.Errorf("%q", got)
@@ -185,6 +187,20 @@ func TestSilentClientsAreClosedSilently(t *testing.T) {
 			t.Errorf("idle connection: %v", err)
 		}
 	}, plain, direct, overTLS)
+}
+
+// unread reports whether the other end of c, on this machine, may have bytes that nobody has read
+// (proc_net_tcp(5)).
+func unread(t *testing.T, c net.Conn) bool {
+	t.Helper()
+	port := func(a net.Addr) string { return fmt.Sprintf(":%04X", a.(*net.TCPAddr).Port) }
+	for line := range strings.Lines(must.Read(t, "/proc/net/tcp")) {
+		f := strings.Fields(line) // number, local, remote, state, tx_queue:rx_queue
+		if strings.HasSuffix(f[1], port(c.RemoteAddr())) && strings.HasSuffix(f[2], port(c.LocalAddr())) {
+			return !strings.HasSuffix(f[4], ":00000000")
+		}
+	}
+	return true // it is not listed yet
 }
 
 func TestSlowPeersAreHeldToTheRate(t *testing.T) {
