@@ -102,5 +102,5 @@ func (l *lingering) IdleTimedOut() time.Duration {
 	return l.connection.IdleTimedOut()
 }
 
-// Left is called by the loop, and does nothing: the client's end is still to be read.
-func (l *lingering) Left() {}
+// ClientGone is called by the loop, and does nothing: the client's end is still to be read.
+func (l *lingering) ClientGone() {}

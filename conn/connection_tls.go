@@ -53,9 +53,9 @@ func (t *transport) SetWriteDeadline(by time.Time) error {
 	return t.Conn.SetWriteDeadline(by)
 }
 
-// Ending is called by the loop before it closes the connection, which is idle. A TLS client is
+// BeforeEnd is called by the loop before it closes the connection, which is idle. A TLS client is
 // told, as closeTLS does it, if its socket has room.
-func (c *connection) Ending() {
+func (c *connection) BeforeEnd() {
 	if c.tls == nil || c.transport().hijacked {
 		return
 	}

@@ -105,9 +105,9 @@ func (c *connection) Flush() {
 	}
 }
 
-// Left is called by the loop when the client sends no more. The thread calls it as well, if its own
-// read or write finds that before the loop does. Left cancels the request's context.
-func (c *connection) Left() {
+// ClientGone is called by the loop when the client sends no more. The thread calls it as well, if
+// its own read or write finds that before the loop does. ClientGone cancels the request's context.
+func (c *connection) ClientGone() {
 	if x := c.exchange(); x != nil {
 		if a := x.resp.tap; a != nil && a.leave() {
 			return

@@ -108,7 +108,7 @@ func (t *turn) fail(err error) error {
 	}
 	t.out = t.out[:0]
 	if errors.As(err, new(*os.SyscallError)) {
-		t.c.Left()
+		t.c.ClientGone()
 	}
 	return t.writeErr
 }

@@ -111,14 +111,14 @@ func (r *tail1) failed(what string, args ...any) {
 		append(args, "request_id", r.id(), "remote", r.remote.addrPort())...)
 }
 
-// Left is called by the loop when the client sends no more.
-func (r *tail1) Left() {
+// ClientGone is called by the loop when the client sends no more.
+func (r *tail1) ClientGone() {
 	r.clientLeft()
 }
 
-// Ending is called by the loop before it ends the thread, which is idle: a stop kills it.
-func (r *tail1) Ending() {
-	loop.Last(&r.Thread, func() {
+// BeforeEnd is called by the loop before it ends the thread, which is idle: a stop kills it.
+func (r *tail1) BeforeEnd() {
+	loop.RunBeforeEnd(&r.Thread, func() {
 		defer r.finish(r.port)
 		r.conclude(&r.Thread)
 	})

@@ -113,8 +113,8 @@ func (h *handed) leave(t *loop.Thread) {
 	t.RunDeferred(0)
 }
 
-// Left is called by the loop when the client sends no more. It cancels the request's context.
-func (h *handed) Left() { h.clientLeft() }
+// ClientGone is called by the loop when the client sends no more. It cancels the request's context.
+func (h *handed) ClientGone() { h.clientLeft() }
 
 // Describe says what the connection's thread does, for a dump of threads.
 func (h *handed) Describe() string {
@@ -186,9 +186,9 @@ func (h *handed) detach() {
 	h.link = nil
 }
 
-// Ending is called by the loop before it ends the thread, which is idle: a stop kills it.
-func (h *handed) Ending() {
-	loop.Last(&h.Thread, func() {
+// BeforeEnd is called by the loop before it ends the thread, which is idle: a stop kills it.
+func (h *handed) BeforeEnd() {
+	loop.RunBeforeEnd(&h.Thread, func() {
 		defer h.release()
 		h.attach()
 		h.conclude(&h.Thread)

@@ -120,9 +120,9 @@ func (h *handed2) peer() peer {
 	return h.s.remote
 }
 
-// Ending is called by the loop before it ends the thread, which is idle: a stop kills it.
-func (h *handed2) Ending() {
-	loop.Last(&h.thread, func() {
+// BeforeEnd is called by the loop before it ends the thread, which is idle: a stop kills it.
+func (h *handed2) BeforeEnd() {
+	loop.RunBeforeEnd(&h.thread, func() {
 		h.attach()
 		defer h.leave(&h.thread)
 		h.conclude(&h.thread)

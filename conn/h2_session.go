@@ -342,12 +342,12 @@ func (s *session) goAway(code http2.Code) {
 // Flush implements loop.Flusher, for what is never held.
 func (s *session) Flush() {}
 
-// Left is called by the loop when the client sends no more. What it has sent is read first.
-func (s *session) Left() {}
+// ClientGone is called by the loop when the client sends no more. What it has sent is read first.
+func (s *session) ClientGone() {}
 
-// Ending is called by the loop before it closes the connection, which is idle, or whose streams a
-// stop has killed: then it sends what these have left.
-func (s *session) Ending() {
+// BeforeEnd is called by the loop before it closes the connection, which is idle, or whose streams
+// a stop has killed: then it sends what these have left.
+func (s *session) BeforeEnd() {
 	if s.err != nil || s.held.Held() > 0 {
 		return // the client is gone, or its socket has no room
 	}

@@ -215,8 +215,8 @@ func (st *h2stream) runDeferred(t *loop.Thread) {
 	t.RunDeferred(0)
 }
 
-// Left implements loop.Task.
-func (st *h2stream) Left() { st.canceled() }
+// ClientGone implements loop.Task.
+func (st *h2stream) ClientGone() { st.canceled() }
 
 // canceled ends the context of the request, if it has one: the client has left.
 func (st *h2stream) canceled() {

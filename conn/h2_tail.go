@@ -106,9 +106,9 @@ func (r *tail2) failed(what string, args ...any) {
 	r.s.set.Logger.Error(what, append(args, "request_id", r.id(), "remote", r.s.remote.addrPort())...)
 }
 
-// Ending is called by the loop before it ends the thread, which is idle: a stop kills it.
-func (r *tail2) Ending() {
-	loop.Last(&r.thread, func() {
+// BeforeEnd is called by the loop before it ends the thread, which is idle: a stop kills it.
+func (r *tail2) BeforeEnd() {
+	loop.RunBeforeEnd(&r.thread, func() {
 		defer r.leave(&r.thread)
 		defer r.finish(r.s.port)
 		r.conclude(&r.thread)

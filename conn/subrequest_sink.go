@@ -294,8 +294,8 @@ func (p *port) keepExchange(x *exchange) {
 	}
 }
 
-// Left implements loop.Task.
-func (e *background) Left() {
+// ClientGone implements loop.Task.
+func (e *background) ClientGone() {
 	if e.x != nil {
 		if a := e.x.resp.tap; a != nil && a.leave() {
 			return

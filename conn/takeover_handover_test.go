@@ -31,8 +31,8 @@ type keeper struct {
 }
 
 func (k *keeper) Run(t *loop.Thread) (time.Duration, bool) {
-	why := map[loop.WakeReason]string{loop.ByEvent: "event", loop.ByNotice: "notice",
-		loop.ByTime: "time", loop.ByLeaving: "left", loop.ByStop: "stop"}[loop.WokenBy(t)]
+	why := map[loop.WakeReason]string{loop.ByEvent: "event", loop.ByNotify: "notice",
+		loop.ByTime: "time", loop.ByClientGone: "left", loop.ByStop: "stop"}[loop.WokenBy(t)]
 	if !k.greets {
 		k.greets, why = true, "first"
 		t.Defer(func() { k.log <- "deferred by Run" })

@@ -69,13 +69,13 @@ func New(h Handoff, next func(c *Coro, v Value) Task) *Coro {
 	return c
 }
 
-// Start runs b in a parked coroutine until a task yields, b or one that follows it, or until the
-// last of them returns.
-func (c *Coro) Start(b Task) Value {
+// Start runs a task in a parked coroutine, and then the tasks that next supplies. It returns when
+// one of them yields, or when the last one has returned.
+func (c *Coro) Start(task Task) Value {
 	if c.state != parked {
 		panic("coro: Start of a coroutine that is not parked")
 	}
-	c.task, c.state, c.panicked = b, running, nil
+	c.task, c.state, c.panicked = task, running, nil
 	return c.switchIn()
 }
 
@@ -128,11 +128,11 @@ func (c *Coro) Kill() {
 	}
 }
 
-// Last runs b in a parked coroutine as if that had been killed: b and its deferred calls run,
-// without waiting, and then the goroutine is no more.
-func (c *Coro) Last(b Task) {
+// RunFinal runs a task in a parked coroutine as if the coroutine had been killed: the task and its
+// deferred calls run without waiting, and then the goroutine returns.
+func (c *Coro) RunFinal(task Task) {
 	c.killed = true
-	c.Start(b)
+	c.Start(task)
 	c.Close()
 }
 

@@ -157,8 +157,8 @@ func (ln *Listener) Close() {
 	Wake(&ln.Thread)
 }
 
-// Left implements Task; a listener has no peer.
-func (ln *Listener) Left() {}
+// ClientGone implements Task; a listener has no peer.
+func (ln *Listener) ClientGone() {}
 
 // Ended implements Task.
 func (ln *Listener) Ended() {}

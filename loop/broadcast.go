@@ -63,7 +63,7 @@ func (l *Loop) runBroadcasts() {
 				break
 			}
 			if !t.handleNotification() {
-				t.notifyIn(&l.turn, ByNotice)
+				t.notifyIn(&l.turn, ByNotify)
 			} else if l.share.spent() {
 				break
 			}

@@ -60,8 +60,9 @@
 //
 // # For layers and protocols
 //
-//	Task, TaskOf, SetTask, Last       what a thread runs
-//	Client, Ending, Flusher           what a Task can be besides
+//	Task, TaskOf, SetTask             what a thread runs
+//	RunBeforeEnd
+//	Client, EndHandler, Flusher       interfaces that a Task may implement besides
 //	IdleTimeoutHandler, NotifyHandler
 //	ClientOf, HungUp                  the peer of a thread
 //	SawClientGone, SetClientGone

@@ -35,8 +35,8 @@ func EndKeepWaiting(t *Thread) {
 }
 
 // SetClientGone says that the client of t, which has no descriptor, has left. The loop does what it
-// does when a client's own descriptor reports that: Gone is true, waits return, and the task's Left
-// is called. It is called on the loop.
+// does when a client's own descriptor reports that: Gone is true, waits return, and the task's
+// ClientGone is called. It is called on the loop.
 func SetClientGone(t *Thread) {
 	if t.own.flags&(finished|ended) == 0 {
 		t.own.flags |= finished

@@ -17,7 +17,7 @@ type again struct {
 }
 
 func (a *again) Run(*loop.Thread) coro.Code { return coro.Abort }
-func (a *again) Left()                      {}
+func (a *again) ClientGone()                {}
 func (a *again) Ended() {
 	if !*a.stop {
 		a.of.Begin(&a.Thread, a)

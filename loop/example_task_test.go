@@ -54,7 +54,7 @@ func (s *sender) Run(t *loop.Thread) coro.Code {
 	}
 }
 
-func (s *sender) Left() {}
+func (s *sender) ClientGone() {}
 
 func (s *sender) Ended() { fmt.Println("received", s.received, "left", len(s.left)) }
 

@@ -77,7 +77,7 @@ type task struct {
 
 func (b *task) Run(*loop.Thread) coro.Code { return b.run(b) }
 
-func (b *task) Left() { b.left++ }
+func (b *task) ClientGone() { b.left++ }
 
 func (b *task) Ended() {
 	if b.ended != nil {

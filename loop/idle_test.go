@@ -38,8 +38,8 @@ func (i *idler) Run(t *loop.Thread) coro.Code {
 	loop.MarkIdle(t, t.Loop().Time(), false)
 	return i.word
 }
-func (i *idler) Left()  {}
-func (i *idler) Ended() { *i.ended = append(*i.ended, i.n) }
+func (i *idler) ClientGone() {}
+func (i *idler) Ended()      { *i.ended = append(*i.ended, i.n) }
 
 // newIdler attaches one. It is called on the loop, or before it runs.
 func newIdler(t *testing.T, l *loop.Loop, n int, ended *[]int, run func(t *loop.Thread)) *idler {

@@ -8,12 +8,12 @@ import "github.com/lwango/lwango/coro"
 type WakeReason uint8
 
 const (
-	ByEvent   WakeReason = iota // of its own descriptor, or of one that Wakes it; or Wake
-	ByNotice                    // Notify
-	ByTime                      // its IdleTimeout, or the limit of its wait, has passed
-	ByLeaving                   // its client has left
-	ByCancel                    // its scope was canceled
-	ByStop                      // the loop stops
+	ByEvent      WakeReason = iota // of its own descriptor, or of one that Wakes it; or Wake
+	ByNotify                       // Notify
+	ByTime                         // its IdleTimeout, or the limit of its wait, has passed
+	ByClientGone                   // its client has left
+	ByCancel                       // its scope was canceled
+	ByStop                         // the loop stops
 )
 
 // WokenBy returns why t runs. It is called by t's Task, before the first wait.
@@ -68,27 +68,27 @@ func TakeDeferred(t *Thread) []func() {
 	return t.co.TakeDeferred()
 }
 
-// Last calls f as the thread t, which is idle, before t is ended: by its Ending. It is as if t had
-// waited when it was killed. f runs on a coroutine, to its end, unless it waits. Then it is unwound
-// by runtime.Goexit, which runs its deferred calls.
-func Last(t *Thread, f func()) {
+// RunBeforeEnd calls f as the idle thread t, before the loop ends t. t's BeforeEnd calls it. f runs
+// on a coroutine, as after a kill: it runs to its end unless it waits, and a wait unwinds it by
+// runtime.Goexit, which runs its deferred calls.
+func RunBeforeEnd(t *Thread, f func()) {
 	l, was := t.loop, t.loop.current
 	c := l.pool.Get()
 	l.enter(t, c)
-	c.Last(&last{t, f})
+	c.RunFinal(&lastTask{t, f})
 	l.logPanic(t)
 	l.pool.Put(c, l.now)
 	t.co, l.current = nil, was
 }
 
-// last is the task of the coroutine in Last.
-type last struct {
+// lastTask is the task of the coroutine in RunBeforeEnd.
+type lastTask struct {
 	t *Thread
 	f func()
 }
 
 // Run implements coro.Task.
-func (b *last) Run(*coro.Coro) coro.Value {
+func (b *lastTask) Run(*coro.Coro) coro.Value {
 	b.t.owner.Enter()
 	b.f()
 	return coro.Make(coro.Abort, 0)

@@ -40,8 +40,8 @@ func (h *waker) Run(t *loop.Thread) coro.Code {
 	loop.IdleTimeout(t, h.limit)
 	return h.code
 }
-func (h *waker) Left()  {}
-func (h *waker) Ended() { close(h.runs) }
+func (h *waker) ClientGone() {}
+func (h *waker) Ended()      { close(h.runs) }
 
 // next waits for the next run.
 func (h *waker) next(t *testing.T, want loop.WakeReason) {
@@ -88,28 +88,28 @@ func TestHeed(t *testing.T) {
 				}
 			})
 			loop.Notify(&h.Thread)
-			h.next(t, loop.ByNotice)
+			h.next(t, loop.ByNotify)
 			on(t, l, func() { loop.Notify(&h.Thread); loop.Notify(&h.Thread) })
-			h.next(t, loop.ByNotice)
+			h.next(t, loop.ByNotify)
 			on(t, l, func() { h.limit = time.Hour; loop.NotifyLocal(&h.Thread) })
-			h.next(t, loop.ByNotice)
+			h.next(t, loop.ByNotify)
 			on(t, l, func() { h.limit = -1; loop.Jump(l, 2*time.Hour) })
 			h.next(t, loop.ByTime)
 		}
 		on(t, l, func() { none.ignores = true; loop.NotifyLocal(&none.Thread) })
-		none.next(t, loop.ByNotice)
+		none.next(t, loop.ByNotify)
 		loop.Notify(&none.Thread) // for nothing
 		on(t, l, func() {})
 		on(t, l, func() { none.ignores = false; loop.Wake(&none.Thread) })
 		none.next(t, loop.ByEvent)
 		on(t, l, func() { loop.SetClientGone(&none.Thread) })
-		none.next(t, loop.ByLeaving)
+		none.next(t, loop.ByClientGone)
 		none.over(t)
 		loop.Notify(&none.Thread) // it has just ended
 		must.Get(unix.Write(fds[1], []byte("x")))(t)
 		own.next(t, loop.ByEvent)
 		unix.Close(fds[1])
-		own.next(t, loop.ByLeaving)
+		own.next(t, loop.ByClientGone)
 		own.over(t)
 		wait()
 	})
@@ -140,8 +140,8 @@ func TestHeedStop(t *testing.T) {
 // laster is a waker that has something to do at its end.
 type laster struct{ *waker }
 
-func (e laster) Ending() {
-	loop.Last(&e.Thread, func() {
+func (e laster) BeforeEnd() {
+	loop.RunBeforeEnd(&e.Thread, func() {
 		defer func() { e.last <- "deferred" }()
 		e.Thread.Defer(func() { e.last <- "by Defer" })
 		e.last <- "begun"
@@ -157,9 +157,9 @@ func (e laster) Ending() {
 	})
 }
 
-// TestLast: an idle thread that is killed runs once more, as one that waited does: what waits is
-// unwound. The loop goes on with the others.
-func TestLast(t *testing.T) {
+// TestRunBeforeEnd: an idle thread that is killed runs once more, as one that waited does: what
+// waits is unwound. The loop goes on with the others.
+func TestRunBeforeEnd(t *testing.T) {
 	runPanicking(t, func(t *testing.T, l *loop.Loop) {
 		all := []laster{}
 		for _, limit := range []time.Duration{-1, time.Hour, time.Minute, time.Second} {

@@ -434,7 +434,7 @@ func (l *Loop) logPanic(t *Thread) {
 // answered without waiting, and so they cost no handoff each.
 func (l *Loop) follow(c *coro.Coro, v coro.Value) coro.Task {
 	if c.Killed() {
-		return nil // see Last
+		return nil // see RunBeforeEnd
 	}
 	l.taskReturned(c, v)
 	for t := l.turn.head; t != nil && t.co == nil && !l.share.spent(); t = l.turn.head {

@@ -270,7 +270,7 @@ func TestSleepEndsWhenTheClientLeaves(t *testing.T) {
 					t.Errorf("errors %v, %v, %v", first, second, kept)
 				}
 				if b.left != 1 || !b.Gone() {
-					t.Errorf("Left called %d times, Gone %v", b.left, b.Gone())
+					t.Errorf("ClientGone called %d times, Gone %v", b.left, b.Gone())
 				}
 			})
 		})

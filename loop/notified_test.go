@@ -45,7 +45,7 @@ func TestNotified(t *testing.T) {
 			}
 		})
 		broadcast(t, l, &p.Thread, &p.Thread) // the second finds it queued
-		p.next(t, loop.ByNotice)
+		p.next(t, loop.ByNotify)
 		on(t, l, func() {
 			if handled != 3 {
 				t.Errorf("handled %d times", handled)
@@ -53,7 +53,7 @@ func TestNotified(t *testing.T) {
 		})
 		p.ignores = true
 		loop.Notify(&p.Thread)
-		p.next(t, loop.ByNotice)
+		p.next(t, loop.ByNotify)
 		broadcast(t, l, &p.Thread)
 		on(t, l, func() {})
 		on(t, l, func() {

@@ -57,7 +57,7 @@ func (p *Promise[T]) settle(value T, err error, on *Loop) bool {
 	p.mu.Unlock()
 	for w := first; w != nil; w = w.next {
 		if t := w.thread; t.loop == on {
-			t.notifyIn(&on.turn, ByNotice)
+			t.notifyIn(&on.turn, ByNotify)
 		} else {
 			Notify(t)
 		}

@@ -213,7 +213,7 @@ func (t *Thread) leaveMembers() {
 		for member := range s.members {
 			member.own.flags |= finished
 			if member.own.flags&keepWaiting == 0 {
-				member.stopWaiting(ByLeaving)
+				member.stopWaiting(ByClientGone)
 			}
 			member.leaveMembers()
 		}
@@ -261,8 +261,8 @@ func (b *memberTask) Run(t *Thread) coro.Code {
 	return coro.Abort
 }
 
-// Left implements Task; it has no peer of its own.
-func (b *memberTask) Left() {}
+// ClientGone implements Task; it has no peer of its own.
+func (b *memberTask) ClientGone() {}
 
 // Ended implements Task.
 func (b *memberTask) Ended() {

@@ -153,7 +153,7 @@ func (t *Thread) listen(code coro.Code, until int64) error {
 }
 
 // notify makes t ask its sources again. It is called on the loop.
-func (t *Thread) notify() { t.notifyFor(ByNotice) }
+func (t *Thread) notify() { t.notifyFor(ByNotify) }
 
 func (t *Thread) notifyFor(why WakeReason) { t.notifyIn(&t.loop.runq, why) }
 

@@ -90,7 +90,7 @@ func (l *Loop) Stopping() bool { return l.stop.stopping }
 
 // killAll ends every thread at once. Deferred calls may start threads, attach sockets or post
 // functions. These must not keep the loop going, so from now on the loop refuses them. Idle threads
-// come last, with their Ending: they may have something to send for threads without a descriptor.
+// come last, and their BeforeEnd is called: it may send output of threads without a descriptor.
 func (l *Loop) killAll() {
 	l.stop.over = true
 	l.post.refuse()

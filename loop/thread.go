@@ -38,8 +38,9 @@ type Task interface {
 	// Descriptor.Wakes. So can notifications and the IdleTimeout: see WakeOnNotify.
 	Run(t *Thread) coro.Code
 
-	// Left is called on the loop, once, when the peer is seen to send no more (FIN) or to be gone.
-	Left()
+	// ClientGone is called on the loop, once, when the peer is seen to send no more (FIN) or to be
+	// gone.
+	ClientGone()
 
 	// Ended is called on the loop after the thread's descriptor was closed.
 	Ended()
@@ -72,13 +73,13 @@ type IdleTimeoutHandler interface {
 	IdleTimedOut() time.Duration
 }
 
-// Ending is a Task that is told before the loop ends its idle thread.
-type Ending interface {
+// EndHandler is a Task that the loop calls before it ends the task's idle thread.
+type EndHandler interface {
 	Task
 
-	// Ending is called on the loop when the idle time is over, when EndIdle has chosen the thread, or
-	// when a stop kills it, before the descriptor is closed. It must not wait.
-	Ending()
+	// BeforeEnd is called on the loop when the idle time is over, when EndIdle has chosen the
+	// thread, or when a stop kills it, before the descriptor is closed. It must not wait.
+	BeforeEnd()
 }
 
 // FlushBeforeWait says whether t's task, a Flusher, has output to flush before the next wait. Flush
@@ -154,7 +155,7 @@ func (r WakeReason) err() error {
 	switch r {
 	case ByTime:
 		return ErrDeadlineExceeded
-	case ByLeaving:
+	case ByClientGone:
 		return ErrClientGone
 	case ByCancel:
 		return ErrCanceled
@@ -239,8 +240,8 @@ func (f funcTask) Run(t *Thread) coro.Code {
 	}
 	return coro.Abort
 }
-func (funcTask) Left()  {}
-func (funcTask) Ended() {}
+func (funcTask) ClientGone() {}
+func (funcTask) Ended()      {}
 
 // entry and alarm are a Thread as its coroutine and the wheel see it. The methods that these call
 // are not for users of a Thread, nor of a type that embeds one.
@@ -295,9 +296,9 @@ func Wake(t *Thread) {
 
 // left notes that the peer is gone.
 func (t *Thread) left() {
-	t.task.Left()
+	t.task.ClientGone()
 	if f := t.own.flags; f&keepWaiting == 0 && (f&suspended != 0 || t.co == nil && f&listening != 0) {
-		t.loop.ready(t, ByLeaving)
+		t.loop.ready(t, ByClientGone)
 	}
 	t.leaveMembers()
 }
@@ -376,8 +377,8 @@ func (l *Loop) kill(t *Thread) {
 		l.pool.Put(t.co, l.now)
 		t.co = nil
 		t.extra()
-	} else if b, ok := t.task.(Ending); ok {
-		b.Ending()
+	} else if b, ok := t.task.(EndHandler); ok {
+		b.BeforeEnd()
 	}
 	if t.more != nil {
 		if _, panicked := t.more.err.(*PanicError); !panicked { // else a deferred call has panicked
@@ -389,8 +390,8 @@ func (l *Loop) kill(t *Thread) {
 
 // dismiss ends t, which is idle.
 func (l *Loop) dismiss(t *Thread) {
-	if b, ok := t.task.(Ending); ok {
-		b.Ending()
+	if b, ok := t.task.(EndHandler); ok {
+		b.BeforeEnd()
 	}
 	l.end(t)
 }

@@ -59,8 +59,8 @@ func (v *leaver) Run(t *loop.Thread) coro.Code {
 	}
 	return coro.WantRead
 }
-func (v *leaver) Left()  {}
-func (v *leaver) Ended() { v.turns.toil() }
+func (v *leaver) ClientGone() {}
+func (v *leaver) Ended()      { v.turns.toil() }
 
 // TestShortTurns: thousands of threads that end, or go on, at the same moment do not hold the loop
 // for the time that this takes: it polls for events in between.

@@ -42,8 +42,8 @@ func (j *joined) Run(t *loop.Thread) coro.Code {
 	return coro.Suspend
 }
 
-func (j *joined) Left()  {}
-func (j *joined) Ended() { close(j.got) }
+func (j *joined) ClientGone() {}
+func (j *joined) Ended()      { close(j.got) }
 
 // TestWakes: an idle thread, which waits for its own socket or for nothing, is called for what
 // comes to another one, and holds no coroutine between two calls.

@@ -111,7 +111,7 @@ const maxRefusals = 1000
 // SawClientGone reports whether t's last wait returned because the client had left, or a wait was
 // refused for that since t's deferred calls last ran. Only t may call it.
 func SawClientGone(t *Thread) bool {
-	return t.wokenBy == ByLeaving || t.refusals > 0 && t.Gone()
+	return t.wokenBy == ByClientGone || t.refusals > 0 && t.Gone()
 }
 
 // leaving returns why the thread must not wait, or nil if it may.

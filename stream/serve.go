@@ -156,8 +156,8 @@ func (c *served) Run(t *loop.Thread) coro.Code {
 	return coro.WantRead
 }
 
-// Left is called by the loop when the client has left. The next read finds that.
-func (c *served) Left() {}
+// ClientGone is called by the loop when the client has left. The next read finds that.
+func (c *served) ClientGone() {}
 
 // Ended is called by the loop when the thread has ended.
 func (c *served) Ended() {

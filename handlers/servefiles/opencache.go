@@ -143,8 +143,8 @@ func (cs *cacheSweeper) Run(t *loop.Thread) coro.Code {
 	return coro.Abort
 }
 
-// Left implements loop.Task.
-func (*cacheSweeper) Left() {}
+// ClientGone implements loop.Task.
+func (*cacheSweeper) ClientGone() {}
 
 // Ended implements loop.Task. Responses that send from the cache's files close them when they are
 // done.

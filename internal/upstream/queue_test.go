@@ -26,8 +26,8 @@ func (c *client) Client() netip.Addr { return c.addr }
 // Run implements loop.Task.
 func (c *client) Run(th *loop.Thread) coro.Code { c.run(th); return coro.Abort }
 
-// Left implements loop.Task.
-func (c *client) Left() {}
+// ClientGone implements loop.Task.
+func (c *client) ClientGone() {}
 
 // Ended implements loop.Task.
 func (c *client) Ended() {}

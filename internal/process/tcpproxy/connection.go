@@ -131,9 +131,9 @@ func (c *connection) IdleTimedOut() time.Duration {
 	return max(left, 0)
 }
 
-// Left implements loop.Task. A read finds that, too; but one that waits for a place at an upstream
-// does not read, and it need not wait for a client that gets no answer any more.
-func (c *connection) Left() {
+// ClientGone implements loop.Task. A read finds that, too; but one that waits for a place at an
+// upstream does not read, and it need not wait for a client that gets no answer any more.
+func (c *connection) ClientGone() {
 	if loop.HungUp(&c.Thread) {
 		c.KeepWaiting(false)
 	}

@@ -134,7 +134,7 @@ func (c *connection) connect(t *loop.Thread, r *route) (to *stream.Conn, why res
 		b, _ := networks.Of(c.remote.Addr()).MarshalBinary()
 		c.lease.Key = upstream.AppendHash(0, b)
 	}
-	t.KeepWaiting(!loop.HungUp(t)) // see Left
+	t.KeepWaiting(!loop.HungUp(t)) // see ClientGone
 	to, _, err := c.lease.Connect(t, upstream.Fresh)
 	if err == nil {
 		c.lease.Works()

@@ -250,11 +250,11 @@ func (s *Session) abandon() {
 	}
 }
 
-// Left is called by the loop when the server sends no more. What it has sent is read first.
-func (s *Session) Left() {}
+// ClientGone is called by the loop when the server sends no more. What it has sent is read first.
+func (s *Session) ClientGone() {}
 
-// Ending is called by the loop before it closes the connection, which is idle.
-func (s *Session) Ending() {
+// BeforeEnd is called by the loop before it closes the connection, which is idle.
+func (s *Session) BeforeEnd() {
 	w := sysio.Parting{FD: s.thread.FD()}
 	bye := http2.AppendGoAway(nil, 0, http2.NoError, "")
 	if s.tls == nil {
