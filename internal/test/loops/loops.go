@@ -10,7 +10,9 @@ import (
 	"github.com/lwango/lwango/internal/test/logtext"
 	"github.com/lwango/lwango/internal/test/modes"
 	"github.com/lwango/lwango/internal/test/must"
+	"github.com/lwango/lwango/internal/test/slots"
 	"github.com/lwango/lwango/internal/test/wait"
+	"github.com/lwango/lwango/internal/tls/handshake"
 	"github.com/lwango/lwango/loop"
 )
 
@@ -112,16 +114,18 @@ func (ls *Loops) Settled(what string, cond func(l *loop.Loop) bool) {
 	})
 }
 
-// Skip waits until the threads have done all they can do without further input, and then puts the
-// clocks of the loops forward by d. When it returns, the timers whose time has come have run.
+// Skip waits until the threads, and the goroutines of TLS handshakes, have done all they can do
+// without further input, and then puts the clocks of the loops forward by d. When it returns, the
+// timers whose time has come have run.
 func (ls *Loops) Skip(d time.Duration) {
 	ls.t.Helper()
 	before := int64(-1)
 	wait.Until(ls.t, "threads that only wait", func() bool {
 		ls.t.Helper()
+		working := slots.Working(handshake.Slots)
 		ls.Settle()
 		now := ls.resumes()
-		done := now == before
+		done := !working && now == before
 		before = now
 		return done
 	})
