@@ -139,10 +139,12 @@ func ServeStreams(ctx context.Context, addr string, idle time.Duration,
 // RegisterModule adds a module, for `module = "name"` in the routes of configurations. Its settings
 // are the fields of S, a struct, with `toml:"key"` tags; a route begins with defaults. build makes
 // the handler of a route, when a configuration is read; an error about a key is one of
-// handlers.BadKey. See handlers.RegisterModule. It is called before Main, Run or Start, by one
-// goroutine at a time, and panics if the name is taken.
-func RegisterModule[S any](name string, defaults S, build func(S, Env) (Handler, error)) {
-	handlers.RegisterModule(program.Modules, name, defaults, build)
+// handlers.BadKey. traits, which may be left out, tell the cache how to treat the module's answers.
+// See handlers.RegisterModule. It is called before Main, Run or Start, by one goroutine at a time,
+// and panics if the name is taken.
+func RegisterModule[S any](name string, defaults S, build func(S, Env) (Handler, error),
+	traits ...handlers.Trait) {
+	handlers.RegisterModule(program.Modules, name, defaults, build, traits...)
 }
 
 // Serve is Start and Wait: it serves until ctx ends. The error is nil if the server was stopped in

@@ -76,7 +76,7 @@ func (s Settings) KeptFiles() int {
 func Register(r *handlers.Registry) {
 	p := new(upstream.Pool)
 	with := func(s Settings, env handlers.Env) (conn.Handler, error) { return build(s, env, p) }
-	handlers.RegisterModule(r, "fastcgi", Defaults, with)
+	handlers.RegisterModule(r, "fastcgi", Defaults, with, handlers.Buffering)
 }
 
 // build makes the handler. Errors are *handlers.KeyError. It may run on any number of loops at

@@ -34,7 +34,7 @@
 //
 // # Files
 //
-//	registry.go    Registry, RegisterModule, Module, Env, Middleware, KeyError
+//	registry.go    Registry, RegisterModule, Module, Trait, Env, Middleware, KeyError
 //	depend.go      Dependence: what a cache in front of a handler has to know of it
 //	field.go       CheckField: header fields in settings
 //	router.go      Site, Route, Router: the way from a request to its handler

@@ -164,7 +164,26 @@ type Module struct {
 	// is a *KeyError. Build may open files and wait for disks: the server calls it on an ordinary
 	// goroutine, never on a loop.
 	Build func(settings any, env Env) (conn.Handler, error)
+
+	// Traits are those that RegisterModule was given.
+	Traits Trait
 }
+
+// Trait is a set of bits that tell the server what a module's answers need of it, whatever the
+// settings are.
+type Trait uint8
+
+const (
+	// Uncached leaves the routes of the module out of their site's `cache`: the module answers as fast
+	// as a cache would. A route with a `cache` of its own is cached all the same.
+	Uncached Trait = 1 << iota
+
+	// Buffering says that the module buffers what a slow client has no room for yet, so that the
+	// client does not delay the application. On a miss, the cache then stores the answer to the
+	// client's own request while the module sends it. A module without buffers gets a request of the
+	// cache's, so that a slow client delays neither the application nor other clients.
+	Buffering
+)
 
 // Registry holds modules and compiled-in handlers by name. The zero value is an empty one, ready
 // for use. One goroutine at a time may register, and none once others read; any number may read at
@@ -177,14 +196,19 @@ type Registry struct {
 
 // RegisterModule puts a module with settings of type S, a struct, into r. Every route that names
 // the module starts from a shallow copy of defaults: all routes share its maps and slices, so build
-// must not write to them.
+// must not write to them. traits may be left out.
 //
 // It panics if the name is empty or taken: two modules of one name are a mistake in the program,
 // not in its configuration.
 func RegisterModule[S any](r *Registry, name string, defaults S,
-	build func(S, Env) (conn.Handler, error)) {
+	build func(S, Env) (conn.Handler, error), traits ...Trait) {
+	var all Trait
+	for _, t := range traits {
+		all |= t
+	}
 	put(&r.modules, "module", name, build != nil, Module{
-		Name: name,
+		Name:   name,
+		Traits: all,
 		NewSettings: func() any {
 			s := defaults
 			return &s

@@ -106,7 +106,7 @@ type layer struct {
 	lock          time.Duration
 	always        bool
 	refreshes     *refreshes     // the site's
-	spools        bool           // the module holds what a slow client has no room for
+	buffering     bool           // the module has handlers.Buffering
 	keyHasCert    bool           // the key tells clients' certificates apart
 	ignoreClients bool           // to what requests say of caches
 	purgeFrom     *networks.Set  // nil: nobody
@@ -122,7 +122,7 @@ func New(store *Store, s Settings, env handlers.Env) (handlers.Middleware, error
 	its := around.Of(env)
 	l := &layer{store: store, sortQuery: s.SortQuery, lock: *s.Lock, ignoreClients: !*s.HonourClients,
 		always: s.Fill == "always",
-		coding: its.Compression, depends: its.Dependence, spools: its.Spools, log: env.Log()}
+		coding: its.Compression, depends: its.Dependence, buffering: its.Buffering, log: env.Log()}
 	l.site = siteName(env.Hosts)
 	own, _ := store.sites.LoadOrStore(l.site, new(refreshes))
 	l.refreshes = own.(*refreshes)

@@ -110,15 +110,15 @@ func restless(version *atomic.Uint32) conn.Handler {
 // TestNothingForeign: whatever becomes of the handler and of other clients, a complete answer has
 // all of one version of the page that was asked for, and of the variant.
 func TestNothingForeign(t *testing.T) {
-	for _, spools := range []bool{false, true} {
-		t.Run(fmt.Sprint("spools: ", spools), func(t *testing.T) { testNothingForeign(t, spools) })
+	for _, buffering := range []bool{false, true} {
+		t.Run(fmt.Sprint("buffering: ", buffering), func(t *testing.T) { testNothingForeign(t, buffering) })
 	}
 }
 
-func testNothingForeign(t *testing.T, spools bool) {
+func testNothingForeign(t *testing.T, buffering bool) {
 	var version atomic.Uint32
 	s := startAs(t, modes.Several, cache.Settings{Lock: new(50 * time.Millisecond)},
-		restless(&version), spools)
+		restless(&version), buffering)
 	var left, complete, hits atomic.Int64
 	left.Store(int64(*requests))
 	var all sync.WaitGroup

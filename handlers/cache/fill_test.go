@@ -107,12 +107,12 @@ func TestFilledOnce(t *testing.T) {
 // TestFollowers: those that wait get all of the answer, or see that it is cut. What is cut, too
 // long or too short is not kept.
 func TestFollowers(t *testing.T) {
-	for _, spools := range []bool{false, true} {
-		t.Run(fmt.Sprint("spools: ", spools), func(t *testing.T) { testFollowers(t, spools) })
+	for _, buffering := range []bool{false, true} {
+		t.Run(fmt.Sprint("buffering: ", buffering), func(t *testing.T) { testFollowers(t, buffering) })
 	}
 }
 
-func testFollowers(t *testing.T, spools bool) {
+func testFollowers(t *testing.T, buffering bool) {
 	modes.Run(t, func(t *testing.T, m modes.Mode) {
 		for _, tt := range []struct {
 			name, control, length, rest string
@@ -132,7 +132,7 @@ func testFollowers(t *testing.T, spools bool) {
 		} {
 			g := newGate(tt.control)
 			g.length = tt.length
-			s := startAs(t, m, cache.Settings{}, g.serve, spools)
+			s := startAs(t, m, cache.Settings{}, g.serve, buffering)
 			if tt.rest == "panic" {
 				s.Panics.Expect()
 			}
@@ -164,12 +164,12 @@ func testFollowers(t *testing.T, spools bool) {
 // TestLeaderLeaves: the client that has asked leaves. The others get all; without others the
 // handler stops, unless the answer is always to be fetched.
 func TestLeaderLeaves(t *testing.T) {
-	for _, spools := range []bool{false, true} {
-		t.Run(fmt.Sprint("spools: ", spools), func(t *testing.T) { testLeaderLeaves(t, spools) })
+	for _, buffering := range []bool{false, true} {
+		t.Run(fmt.Sprint("buffering: ", buffering), func(t *testing.T) { testLeaderLeaves(t, buffering) })
 	}
 }
 
-func testLeaderLeaves(t *testing.T, spools bool) {
+func testLeaderLeaves(t *testing.T, buffering bool) {
 	for _, tt := range []struct {
 		name, fill     string
 		others, headed bool
@@ -184,7 +184,7 @@ func testLeaderLeaves(t *testing.T, spools bool) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			g := newGate("max-age=100")
-			s := startAs(t, modes.Several, cache.Settings{Fill: tt.fill}, g.serve, spools)
+			s := startAs(t, modes.Several, cache.Settings{Fill: tt.fill}, g.serve, buffering)
 			first, second := s.Dial(), s.Dial()
 			first.Send(ask)
 			wait.Until(t, "the first request", func() bool { return g.asked.Load() == 1 })

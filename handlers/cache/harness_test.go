@@ -54,11 +54,11 @@ func patiently(s cache.Settings) cache.Settings {
 	return s
 }
 
-// startAs is start for a handler that is taken for a module with a spool.
-func startAs(t testing.TB, m modes.Mode, s cache.Settings, h conn.Handler, spools bool) *cached {
+// startAs is start for the handler of a module with handlers.Buffering, or without.
+func startAs(t testing.TB, m modes.Mode, s cache.Settings, h conn.Handler, buffering bool) *cached {
 	t.Helper()
 	c := &cached{store: open(t)}
-	env := handlers.Env{Server: around.In(around.Context{Spools: spools})}
+	env := handlers.Env{Server: around.In(around.Context{Buffering: buffering})}
 	c.Server = module.Start(t, m, "/", must.Get(cache.New(c.store, patiently(s), env))(t)(h))
 	return c
 }

@@ -316,11 +316,10 @@ func (l *layer) beginFetch(req *conn.Request, key cachestore.Key, seen []*caches
 	q *fetch) (
 	reader *cachestore.Reader, to *cachestore.Fill, f *fill) {
 	match := fitting(req.Layer())
-	if !l.spools {
+	if !l.buffering {
 		reader, to = q.at.Begin(key, seen, match)
 		return reader, to, nil
 	}
-	// The module holds what a slow client has no room for.
 	f = l.leader(req, q)
 	if reader, to = q.at.BeginLed(key, seen, match, f.to, f); to != nil {
 		return nil, nil, f

@@ -35,7 +35,7 @@ func TestNarrowed(t *testing.T) {
 	}, modes.Direct, modes.OverTLS, modes.HTTP2)
 }
 
-func testNarrowed(t *testing.T, m modes.Mode, text, control, how string, spools bool) {
+func testNarrowed(t *testing.T, m modes.Mode, text, control, how string, buffering bool) {
 	o := &origin{answer: func(n int32, req *conn.Request, w *conn.Response) int {
 		fields(w, "Cache-Control: "+control, `ETag: "1"`, "Content-Type: text/plain")
 		if how == "reader" {
@@ -54,9 +54,9 @@ func testNarrowed(t *testing.T, m modes.Mode, text, control, how string, spools 
 		}
 		return 200
 	}}
-	s := startAs(t, m, cache.Settings{}, o.serve, spools)
+	s := startAs(t, m, cache.Settings{}, o.serve, buffering)
 	kept := control != "private"
-	if !spools && kept && how == "unknown" {
+	if !buffering && kept && how == "unknown" {
 		return // it may be read to its end before the client's head goes out
 	}
 	known := how != "unknown" || len(text) <= 32<<10

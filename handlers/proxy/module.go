@@ -56,7 +56,7 @@ var Defaults = tags.Defaults[Settings]()
 func Register(r *handlers.Registry) {
 	p := new(upstream.Pool)
 	with := func(s Settings, env handlers.Env) (conn.Handler, error) { return build(s, env, p) }
-	handlers.RegisterModule(r, "proxy", Defaults, with)
+	handlers.RegisterModule(r, "proxy", Defaults, with, handlers.Buffering)
 }
 
 // module is a route's state. Only what the pool's lock guards in the group changes.

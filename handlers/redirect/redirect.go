@@ -26,7 +26,7 @@ type Settings struct {
 
 // Register puts the module into r.
 func Register(r *handlers.Registry) {
-	handlers.RegisterModule(r, "redirect", tags.Defaults[Settings](), New)
+	handlers.RegisterModule(r, "redirect", tags.Defaults[Settings](), New, handlers.Uncached)
 }
 
 // New makes the handler. Errors are *handlers.KeyError. The handler may run on any number of loops

@@ -29,7 +29,7 @@ type Settings struct {
 
 // Register puts the module into r.
 func Register(r *handlers.Registry) {
-	handlers.RegisterModule(r, "response", tags.Defaults[Settings](), New)
+	handlers.RegisterModule(r, "response", tags.Defaults[Settings](), New, handlers.Uncached)
 }
 
 // field is one header field of the answer. Fields are a sorted list and not a map, so that every

@@ -53,7 +53,7 @@ func Register(r *handlers.Registry) {
 			missing := errors.New(`missing: where the application listens, such as "127.0.0.1:4000"`)
 			return gateway.Plain("scgi", framing, s.Gateway, upstream.Settings{Addresses: s.Address},
 				missing, accel, env, p)
-		})
+		}, handlers.Buffering)
 }
 
 // framing is a netstring: the length of the variables in decimal, a colon, the variables, and a

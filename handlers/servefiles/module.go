@@ -78,7 +78,9 @@ func (s Settings) Folder() string { return s.Path }
 var Defaults = tags.Defaults[Settings]()
 
 // Register puts the module into r.
-func Register(r *handlers.Registry) { handlers.RegisterModule(r, "serve_files", Defaults, New) }
+func Register(r *handlers.Registry) {
+	handlers.RegisterModule(r, "serve_files", Defaults, New, handlers.Uncached)
+}
 
 // New opens the folder and makes the handler. Errors are *handlers.KeyError. The handler may run on
 // any number of loops at once; the garbage collector closes the folder when nothing refers to the

@@ -26,7 +26,9 @@ import (
 type Settings struct{}
 
 // Register puts the module into r.
-func Register(r *handlers.Registry) { handlers.RegisterModule(r, "status", Settings{}, New) }
+func Register(r *handlers.Registry) {
+	handlers.RegisterModule(r, "status", Settings{}, New, handlers.Uncached)
+}
 
 //go:embed page.html
 var page []byte

@@ -59,7 +59,7 @@ func Register(r *handlers.Registry) {
 				`missing: where the application listens, such as "unix:/run/uwsgi/app.sock"`)
 			return gateway.Plain("uwsgi", f, s.Gateway, upstream.Settings{Addresses: s.Address},
 				missing, accel, env, p)
-		})
+		}, handlers.Buffering)
 }
 
 // framing is a packet: the first modifier, the length of the variables in two bytes, the least

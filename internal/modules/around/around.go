@@ -32,9 +32,8 @@ type Context struct {
 	// Compression says what the route compresses and how; nil: nothing.
 	Compression *coding.Policy
 
-	// Spools says that the module of the route holds what a slow client has no room for, so that no
-	// client keeps it from its application.
-	Spools bool
+	// Buffering says that the module of the route has the trait handlers.Buffering.
+	Buffering bool
 
 	// Internal says that no client can ask for the route: its prefix is for the configuration alone.
 	Internal bool

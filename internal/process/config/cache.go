@@ -6,7 +6,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"slices"
 
 	"github.com/lwango/lwango/conn"
 	"github.com/lwango/lwango/handlers"
@@ -121,18 +120,12 @@ func (c *Config) makeCacheFolder(user, group int) (made []string, _ error) {
 	return made, nil
 }
 
-// uncached are the modules whose answers a site's `cache` is not about: they are quick by
-// themselves. A route's own is.
-var uncached = []string{"serve_files", "redirect", "response", "status"}
-
-// spooling are the modules that hold what a slow client has no room for.
-var spooling = []string{"proxy", "fastcgi", "uwsgi", "scgi"}
-
-// cached puts the cache around the handler of a route, if the route or its site has one.
-func (c *Config) cached(s Source, site *Site, r *Route, h conn.Handler,
+// cached puts the cache around the handler of a route, if the route or its site has one. module are
+// the traits of the module that has made the handler.
+func (c *Config) cached(s Source, site *Site, r *Route, h conn.Handler, module handlers.Trait,
 	env handlers.Env) conn.Handler {
 	in := r.Around.Cache
-	if in == nil && !slices.Contains(uncached, r.Module) {
+	if in == nil && module&handlers.Uncached == 0 {
 		in = site.Around.Cache
 	}
 	if in == nil || in.On != nil && !*in.On {
@@ -143,7 +136,7 @@ func (c *Config) cached(s Source, site *Site, r *Route, h conn.Handler,
 		s.Cache = cache.NewStore()
 	}
 	its := around.Of(env)
-	its.Spools = slices.Contains(spooling, r.Module)
+	its.Buffering = module&handlers.Buffering != 0
 	env.Server = its
 	m, err := cache.New(s.Cache, in.Settings, env)
 	if err != nil {

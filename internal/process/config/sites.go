@@ -98,7 +98,7 @@ func (c *Config) buildSites(s Source) (sites []builtSite) {
 			its.Dependence, r.depends = depends, depends.Words
 			env.Prefix, name.Route, env.Server = r.Prefix, r.Prefix, its
 			if h != nil {
-				h = c.cached(s, site, r, h, env)
+				h = c.cached(s, site, r, h, plans[i].module.Traits, env)
 			}
 			_, refuses := r.Around.ErrorPages["413"]
 			if refuses && h != nil {

@@ -105,6 +105,7 @@ func TestDefaultsAreFound(t *testing.T) {
 		"var defaults = wrap{Settings: Settings{Times: 3}}",
 		"var defaults = &Settings{3}",
 		`func f() { handlers.RegisterModule(r, "m", Settings{Times: 3}, build) }`,
+		`func f() { handlers.RegisterModule(r, "m", Settings{Times: 3}, build, handlers.Uncached) }`,
 		"func f(s Settings) { if s.Times == 0 { s.Times = 3 } }",
 		"func f(s *wrap) { if 0 >= s.set.Times { s.set.Times = three } }",
 		"func f(s Settings) { switch { case s.Times == 0: s.Times = 3 } }",
@@ -177,7 +178,7 @@ func (d *defaults) literals(decl ast.Decl) (all []literal) {
 				all = append(all, literal{types.ExprString(n.Type), n.Pos()})
 			}
 		case *ast.CallExpr:
-			if len(n.Args) == 4 && strings.HasSuffix(types.ExprString(n.Fun), "RegisterModule") {
+			if len(n.Args) >= 4 && strings.HasSuffix(types.ExprString(n.Fun), "RegisterModule") {
 				if c, ok := n.Args[2].(*ast.CompositeLit); ok && len(c.Elts) > 0 {
 					all = append(all, literal{types.ExprString(c.Type), c.Pos()})
 				}
