@@ -241,8 +241,16 @@ func (f *Flow) Drain(flush bool) error {
 func (f *Flow) Await(limit time.Duration, read bool, sources ...loop.Source) error {
 	f.moveAtOnce()
 	f.press(false)
+	if f.taken() {
+		return nil
+	}
 	return f.duplex.Await(limit, read, sources...)
 }
+
+// taken reports that the client has taken what it had no room for, so that Pour must come before a
+// wait: with HTTP/2 the session sends what is held, also while the thread reads from the upstream,
+// and then nothing is left that the thread could wait for.
+func (f *Flow) taken() bool { return f.stuck && !f.discard && f.duplex.Held() == 0 }
 
 // Discard drops what is held. From now on the client gets no more of the answer.
 func (f *Flow) Discard() {

@@ -25,6 +25,9 @@ const checkEvery = time.Second
 // second at the latest.
 func (f *Flow) AwaitRoom(up *upstream.Lease, read bool, sources ...loop.Source) error {
 	f.moveAtOnce()
+	if f.taken() {
+		return nil
+	}
 	l := f.req.Thread.Loop()
 	if now := l.Clock(l.Time()); f.checkedAt == 0 || now-f.checkedAt >= checkEvery {
 		f.checkedAt = now
