@@ -6,6 +6,7 @@ import (
 
 	"github.com/lwango/lwango/internal/base/ascii"
 	"github.com/lwango/lwango/internal/wire/http1"
+	"github.com/lwango/lwango/internal/wire/rfc9111"
 )
 
 // Cache says for how long caches between the server and its clients may keep the answer and give it
@@ -16,13 +17,13 @@ import (
 func (w *Response) Cache(ttl time.Duration, tags ...string) {
 	h := w.Header()
 	if ttl <= 0 {
-		h.Set("CDN-Cache-Control", "no-store")
+		h.Set(rfc9111.FieldCDNCacheControl, "no-store")
 		return
 	}
-	h.Set("CDN-Cache-Control",
+	h.Set(rfc9111.FieldCDNCacheControl,
 		"max-age="+strconv.FormatInt(int64((ttl+time.Second-1)/time.Second), 10))
 	for _, tag := range tags {
-		h.Add("Cache-Tag", tag)
+		h.Add(rfc9111.FieldCacheTag, tag)
 	}
 }
 

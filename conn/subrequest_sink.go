@@ -9,6 +9,7 @@ import (
 	"github.com/lwango/lwango/internal/base/ascii"
 	"github.com/lwango/lwango/internal/base/invariants"
 	"github.com/lwango/lwango/internal/wire/http1"
+	"github.com/lwango/lwango/internal/wire/rfc9111"
 	"github.com/lwango/lwango/loop"
 	"github.com/lwango/lwango/stream"
 )
@@ -237,7 +238,7 @@ func (r RequestLayer) IsBackground() bool { return r.x.background != nil }
 // field of that name. Without a cache nobody gets it.
 func (w ResponseLayer) CacheFor(value string) {
 	if (w.x.background != nil || w.tap != nil) && value != "" {
-		w.Header().Add("X-Accel-Expires", value)
+		w.Header().Add(rfc9111.FieldXAccelExpires, value)
 	}
 }
 

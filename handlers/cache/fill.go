@@ -119,7 +119,7 @@ type interim struct {
 }
 
 // capability tells an application that its Surrogate-Control is read.
-var capability = []conn.Field{{Name: "Surrogate-Capability", Value: rfc9111.Capability}}
+var capability = []conn.Field{{Name: rfc9111.FieldSurrogateCapability, Value: rfc9111.Capability}}
 
 // send has the handler answer.
 func (f *fill) send(req *conn.Request) {
@@ -170,9 +170,9 @@ func (f *fill) Head(h *conn.SentHead) (taken bool) {
 	var list []byte
 	f.fields = h.Fields[:0]
 	for _, field := range h.Fields {
-		if between := tagField(field.Name); between != "" {
+		if between := rfc9111.TagSeparator(field.Name); between != "" {
 			list = appendTags(list, field.Value, between)
-		} else if !ascii.EqualFold(field.Name, "X-Accel-Expires") {
+		} else if !rfc9111.IsForThisCache(field.Name) {
 			f.fields = append(f.fields, field)
 		}
 	}
@@ -290,8 +290,8 @@ func (f *fill) validated(h *conn.SentHead, now, date time.Time) {
 		}
 	}
 	for _, field := range h.Fields {
-		if said.Updates(field.Name) && tagField(field.Name) == "" ||
-			ascii.EqualFold(field.Name, "X-Accel-Expires") { // which is read, and not kept
+		if said.Updates(field.Name) ||
+			ascii.EqualFold(field.Name, rfc9111.FieldXAccelExpires) { // which is read, and not kept
 			fields = append(fields, field)
 		}
 	}
@@ -432,18 +432,6 @@ func read(x *rfc9111.Reading, status int, fields []conn.Field) *rfc9111.Response
 	return x.End()
 }
 
-// tagField returns what stands between the tags of a field of that name; "": it has none.
-func tagField(name string) (between string) {
-	switch {
-	case !http1.MayHave(toCaches, name):
-	case ascii.EqualFold(name, "Cache-Tag"):
-		return ","
-	case ascii.EqualFold(name, "Surrogate-Key"):
-		return " "
-	}
-	return ""
-}
-
 // appendTags appends the tags of a list to others, with one space between two. Tags come by the ten
 // thousand, so it copies each once.
 func appendTags(tags []byte, list, between string) []byte {
@@ -465,8 +453,7 @@ func (k *kept) appendText(text []byte, fields []conn.Field, answer *rfc9111.Resp
 	date time.Time) []byte {
 	for i := range fields {
 		f := &fields[i]
-		if answer.Keeps(f.Name) && tagField(f.Name) == "" &&
-			(answer.Date != 0 || !ascii.EqualFold(f.Name, "Date")) {
+		if answer.Keeps(f.Name) && (answer.Date != 0 || !ascii.EqualFold(f.Name, "Date")) {
 			k.take(f.Name, f.Value, len(text))
 			text = appendField(text, f)
 		}

@@ -233,10 +233,15 @@ var forwarded = func() (hooks [rfc9111.ForwardPartial + 1]conn.HeadHook) {
 // addStatus adds this cache's member of Cache-Status behind those of caches nearer to the origin.
 func addStatus(resp *conn.Response, text string) {
 	h := resp.Header()
-	h.Del("Cache-Tag")
-	h.Del("Surrogate-Key")
-	h.Del("X-Accel-Expires")
-	h.Add("Cache-Status", text)
+	removeForThisCache(h)
+	h.Add(rfc9111.FieldCacheStatus, text)
+}
+
+// removeForThisCache removes the fields that no client gets.
+func removeForThisCache(h *conn.Header) {
+	for _, name := range rfc9111.ForThisCache {
+		h.Del(name)
+	}
 }
 
 // change passes a request of another method on, and drops what is kept if the answer says that it

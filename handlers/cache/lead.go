@@ -65,15 +65,13 @@ func (p *tap) Head(resp *conn.Response, h *conn.SentHead) conn.Verdict {
 		stored = false
 	}
 	header := resp.Header()
-	if speaks(h.Fields) {
-		header.Del("Cache-Tag")
-		header.Del("Surrogate-Key")
-		header.Del("X-Accel-Expires")
+	if someForThisCache(h.Fields) {
+		removeForThisCache(header)
 	}
 	if narrows {
 		f.narrow(resp, h, &c.kept)
 	}
-	header.Add("Cache-Status", followed(f.forward, stored, false))
+	header.Add(rfc9111.FieldCacheStatus, followed(f.forward, stored, false))
 	if verdict == conn.Passes {
 		f.done()
 	}
@@ -249,13 +247,10 @@ func (f *fill) judge(h *conn.SentHead, answer *rfc9111.Response, now, date time.
 	return c
 }
 
-// toCaches are fields that speak to caches alone.
-var toCaches = http1.NamesOf("Cache-Tag", "Surrogate-Key", "X-Accel-Expires")
-
-// speaks reports whether some of the fields may be among toCaches.
-func speaks(fields []conn.Field) bool {
+// someForThisCache reports whether some of the fields may be among rfc9111.ForThisCache.
+func someForThisCache(fields []conn.Field) bool {
 	for i := range fields {
-		if http1.MayHave(toCaches, fields[i].Name) {
+		if http1.MayHave(rfc9111.ForThisCacheNames, fields[i].Name) {
 			return true
 		}
 	}
@@ -264,12 +259,12 @@ func speaks(fields []conn.Field) bool {
 
 // tagsOf returns the tags of an answer.
 func tagsOf(fields []conn.Field) string {
-	if !speaks(fields) {
+	if !someForThisCache(fields) {
 		return ""
 	}
 	var list []byte
 	for i := range fields {
-		if between := tagField(fields[i].Name); between != "" {
+		if between := rfc9111.TagSeparator(fields[i].Name); between != "" {
 			list = appendTags(list, fields[i].Value, between)
 		}
 	}

@@ -17,6 +17,7 @@ import (
 	"github.com/lwango/lwango/internal/content/cachestore"
 	"github.com/lwango/lwango/internal/modules/placeholder"
 	"github.com/lwango/lwango/internal/wire/http1"
+	"github.com/lwango/lwango/internal/wire/rfc9111"
 	"github.com/lwango/lwango/loop"
 )
 
@@ -286,7 +287,7 @@ func (l *layer) purged(req *conn.Request, resp *conn.Response, at *opened) int {
 	p := purgeMessage{Purge: Purge{Soft: h.Has("Soft-Purge")}}
 	var tags []byte
 	for name, value := range h.All() {
-		if between := tagField(name); between != "" {
+		if between := rfc9111.TagSeparator(name); between != "" {
 			tags = appendTags(tags, value, between)
 		}
 	}

@@ -86,8 +86,8 @@ func (l *layer) send(req *conn.Request, resp *conn.Response, o *cachestore.Objec
 	if p.use == conn.CacheRevalidated {
 		said = revalidated
 	}
-	resp.Layer().AddValid(s.Fields, int(s.fields), conn.Field{Name: "Age", Value: age},
-		conn.Field{Name: "Cache-Status", Value: said})
+	resp.Layer().AddValid(s.Fields, int(s.fields), conn.Field{Name: rfc9111.FieldAge, Value: age},
+		conn.Field{Name: rfc9111.FieldCacheStatus, Value: said})
 	if p.relays {
 		resp.Layer().Relay(p.status, p.reason)
 	}
@@ -248,9 +248,9 @@ func (l *layer) follow(req *conn.Request, resp *conn.Response, q *fetch, reader 
 		h.Add(field.Name, field.Value)
 	}
 	if f == nil { // the origin was asked by another one, and before
-		h.Add("Age", decimal(int64(k.fresh.Now(l.store.now(req))/time.Second)))
+		h.Add(rfc9111.FieldAge, decimal(int64(k.fresh.Now(l.store.now(req))/time.Second)))
 	}
-	h.Add("Cache-Status", followed(q.why, k.shared, f == nil))
+	h.Add(rfc9111.FieldCacheStatus, followed(q.why, k.shared, f == nil))
 	resp.Layer().MarkValid(before)
 	s := planResponse{answer: k, size: reader.Length(), place: ofReader}
 	piped := f != nil && f.pipe != nil

@@ -8,6 +8,7 @@ import (
 	"github.com/lwango/lwango/internal/base/ascii"
 	"github.com/lwango/lwango/internal/modules/reverseproxy"
 	"github.com/lwango/lwango/internal/wire/http1"
+	"github.com/lwango/lwango/internal/wire/rfc9111"
 )
 
 // inform passes on an interim response. 100 (Continue) answers the proxy's own expectation, if it
@@ -171,8 +172,7 @@ func (c *call) returned(name, value string) bool {
 		switch {
 		case len(name) == len("X-Accel-Redirect") && ascii.EqualFold(name, "X-Accel-Redirect"):
 			c.Redirect = value
-		case h.Status >= 200 && len(name) == len("X-Accel-Expires") &&
-			ascii.EqualFold(name, "X-Accel-Expires"):
+		case h.Status >= 200 && ascii.EqualFold(name, rfc9111.FieldXAccelExpires):
 			c.Resp.Layer().CacheFor(value)
 		}
 		return false // what else it says is for a server of another kind, and not for the client

@@ -7,6 +7,7 @@ import (
 
 	"github.com/lwango/lwango/internal/base/ascii"
 	"github.com/lwango/lwango/internal/wire/http1"
+	"github.com/lwango/lwango/internal/wire/rfc9111"
 )
 
 // special are the names that finish treats in a way of their own, besides those that begin with X
@@ -98,7 +99,7 @@ func (h *Header) rareControlField(name, value string) (on bool) {
 		switch {
 		case ascii.EqualFold(name, "x-accel-redirect"):
 			h.Redirect = value
-		case ascii.EqualFold(name, "x-accel-expires"):
+		case ascii.EqualFold(name, rfc9111.FieldXAccelExpires):
 			h.Expires = cmp.Or(h.Expires, value)
 		case ascii.EqualFold(name, "x-accel-buffering") && ascii.EqualFold(value, "yes"):
 			h.Buffering = Buffered

@@ -18,7 +18,7 @@
 //	store.go       Rules.Store: may an answer be kept, and why not
 //	fresh.go       Freshness: age, reuse, what may be sent stale
 //	vary.go        Vary: which requests an answer is for
-//	fields.go      which fields are kept, and what a 304 changes
+//	fields.go      fields that speak to caches; which are kept, and what a 304 changes
 //	invalidate.go  what an unsafe method makes invalid
 //	status.go      Cache-Status
 package rfc9111

@@ -16,9 +16,31 @@ func TestKeeps(t *testing.T) {
 		"Upgrade": false, "Proxy-Authenticate": false, "Proxy-Authorization": false,
 		"Proxy-Authentication-Info": false, "Proxy-Connection": false, "Content-Length": false,
 		"Age": false, "Cache-Status": false, "Trailer": false,
+		"X-Accel-Expires": false, "cache-tag": false, "Surrogate-Key": false, "Surrogate-Control": true,
 		"X-Hop": false, "X-a": false, "X-b": false, "x-c": false, "X-D": true} {
 		if got := r.Keeps(name); got != want {
 			t.Errorf("Keeps(%q) = %v", name, got)
+		}
+	}
+}
+
+// TestForThisCache: the names are compared without the case of letters, and those of tags have what
+// stands between tags.
+func TestForThisCache(t *testing.T) {
+	for _, tt := range []struct {
+		name, separator string
+		want            bool
+	}{
+		{"Cache-Tag", ",", true},
+		{"surrogate-key", " ", true},
+		{"x-accel-expires", "", true},
+		{"X-Accel-Redirect", "", false},
+		{"CDN-Cache-Control", "", false},
+		{"", "", false},
+	} {
+		is, separator := rfc9111.IsForThisCache(tt.name), rfc9111.TagSeparator(tt.name)
+		if is != tt.want || separator != tt.separator {
+			t.Errorf("%q: %v, %q", tt.name, is, separator)
 		}
 	}
 }

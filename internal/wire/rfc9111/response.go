@@ -86,8 +86,8 @@ func (x *Reading) Begin(status int) {
 func (x *Reading) Add(name, value string) {
 	r := &x.answer
 	switch len(name) {
-	case len("Age"):
-		if ascii.EqualFold(name, "Age") && !x.age {
+	case len(FieldAge):
+		if ascii.EqualFold(name, FieldAge) && !x.age {
 			x.age = true
 			r.Age = age(value)
 		}
@@ -122,8 +122,8 @@ func (x *Reading) Add(name, value string) {
 		case ascii.EqualFold(name, "Connection"):
 			r.Without = append(r.Without, value)
 		}
-	case len(accelExpires):
-		if x.accel == "" && ascii.EqualFold(name, accelExpires) {
+	case len(FieldXAccelExpires):
+		if x.accel == "" && ascii.EqualFold(name, FieldXAccelExpires) {
 			x.accel = value
 		}
 	case len("Cache-Control"): // and Last-Modified
@@ -134,14 +134,14 @@ func (x *Reading) Add(name, value string) {
 			x.modified = true
 			r.LastModified = unix(value)
 		}
-	case len("CDN-Cache-Control"): // and Surrogate-Control
+	case len(FieldCDNCacheControl): // and Surrogate-Control
 		switch {
-		case ascii.EqualFold(name, "CDN-Cache-Control"):
+		case ascii.EqualFold(name, FieldCDNCacheControl):
 			if x.targeted == nil {
 				x.targeted = &dictionary{control: noDirectives()}
 			}
 			x.targeted.add(value)
-		case ascii.EqualFold(name, "Surrogate-Control"):
+		case ascii.EqualFold(name, FieldSurrogateControl):
 			if x.surrogate == nil {
 				x.surrogate = &dictionary{control: noDirectives()}
 			}

@@ -115,13 +115,10 @@ func (r *Response) target(d *dictionary) bool {
 	return true
 }
 
-// accelExpires is a field of nginx: for how many seconds the server in front keeps the answer, 0
-// for not at all; or, behind an "@", the Unix time until which it does.
-const accelExpires = "X-Accel-Expires"
-
 // accel replaces what Cache-Control and Expires say by the value of X-Accel-Expires, as nginx does,
-// and reports true, unless that is empty or invalid. For how long a stale answer may be sent it
-// does not say, so Cache-Control still does.
+// and reports true, unless that is empty or invalid. The value is for how many seconds the server
+// in front keeps the answer, 0 for not at all; or, after an "@", the Unix time until which it does.
+// For how long a stale answer may be sent it does not say, so Cache-Control still does.
 func (r *Response) accel(value string) bool {
 	if value == "" {
 		return false
