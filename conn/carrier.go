@@ -100,9 +100,9 @@ type carrier interface {
 	hijack() (net.Conn, *bufio.Reader, error)
 	detach() (net.Conn, *bufio.Reader, error)
 
-	// keepOpen returns the task that goes on with the answer after its handler, and the rest of the
-	// answer, which that task's keeper writes; nil: only the handler can go on.
-	keepOpen() (stayer, *Tail)
+	// keepOpen returns the owner of the answer after its handler, and the rest of the answer, which
+	// the owner's keeper writes; nil: only the handler can go on.
+	keepOpen() (owner, *Tail)
 
 	// multiplexed returns the carrier as one of several on a connection; nil: the carrier has the
 	// connection to itself.
@@ -222,7 +222,7 @@ func (v void) awaitDuplex(time.Duration, bool, []loop.Source) error { return v.e
 func (v void) upgrade(*plan)                                        {}
 func (v void) hijack() (net.Conn, *bufio.Reader, error)             { return nil, nil, v.err }
 func (v void) detach() (net.Conn, *bufio.Reader, error)             { return nil, nil, v.err }
-func (v void) keepOpen() (stayer, *Tail)                            { return nil, nil }
+func (v void) keepOpen() (owner, *Tail)                             { return nil, nil }
 func (v void) multiplexed() multiplexed                             { return nil }
 func (v void) direct() direct                                       { return nil }
 

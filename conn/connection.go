@@ -35,10 +35,8 @@ type state uint8
 
 const (
 	served  state = 1 << iota // a request has come
-	lingers                   // a lingering close follows, see lingering
 	named                     // the header of the PROXY protocol has come
 	secured                   // and it says that the client uses TLS, which the proxy has ended
-	isHTTP2                   // HTTP/2 from here on
 	headed                    // part of a proxyConnection, see proxyHeader; never changes
 
 	firstAgreed = iota // the bits from here on have the mark of the terms that the client has met

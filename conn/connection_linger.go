@@ -25,10 +25,7 @@ var (
 // without end it takes 25 MB in a second, and spends no more processor time than that costs.
 const lingerSpan = 10 * time.Millisecond
 
-// countLingering counts a connection that lingers.
-func (c *connection) countLingering(n int64) { c.port.stats.Lingering += n }
-
-// lingering is the body of a connection that is being closed.
+// lingering is the task of a connection that is being closed.
 type lingering struct {
 	*connection
 	began    time.Time
@@ -47,13 +44,14 @@ func (c *connection) newLingering(now time.Time) *lingering {
 	return l
 }
 
-// linger makes a lingering the task of c's thread, runs it, and returns its code to the loop.
-func (c *connection) linger() coro.Code {
+// linger makes a lingering the task of c's thread. The present task runs it before it returns.
+func (c *connection) linger() *lingering {
 	c.tls = nil
 	l := c.newLingering(c.Loop().Time())
+	c.port.stats.Lingering++
 	loop.SetTask(&c.Thread, l)
 	c.KeepWaiting(true) // the client's end comes behind input that is still unread
-	return l.Run(&c.Thread)
+	return l
 }
 
 // Run is called by the loop when something has come, or when the pause is over.
@@ -104,3 +102,16 @@ func (l *lingering) IdleTimedOut() time.Duration {
 
 // ClientGone is called by the loop, and does nothing: the client's end is still to be read.
 func (l *lingering) ClientGone() {}
+
+// Ended is called by the loop when the thread has ended.
+func (l *lingering) Ended() {
+	if l.admission != refused {
+		l.port.stats.Lingering--
+	}
+	l.connection.Ended()
+}
+
+// Describe says what the thread does, for a dump of threads.
+func (l *lingering) Describe() string {
+	return "client " + l.remote.addrPort().String() + ", lingering"
+}

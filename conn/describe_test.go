@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"runtime"
 	"runtime/trace"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -78,6 +79,59 @@ func TestDescribe(t *testing.T) {
 			s.Idle()
 		}
 	}, plain, direct)
+}
+
+// TestDescribeOwners: over both protocols, a dump of threads says who serves what a handler has left:
+// the handler itself, or a keeper.
+func TestDescribeOwners(t *testing.T) {
+	run(t, func(t *testing.T, m mode) {
+		ids, entered := make(chan string, 1), make(chan bool, 1)
+		idle := &tailor{run: func(th *loop.Thread) (time.Duration, bool) {
+			select {
+			case entered <- true:
+			default: // called again: the client has left
+			}
+			return -1, !th.Gone()
+		}}
+		s := start(t, m, conn.Config{Handler: func(req *conn.Request, w *conn.Response) int {
+			req.Layer().SetPrefix(req.Path())
+			ids <- req.ID()
+			switch req.Path() {
+			case "/keeps":
+				keepOpen(w, idle)
+			case "/hands":
+				takeOver(w, idle)
+			case "/hijacks":
+				if _, _, err := w.Hijack(); err != nil {
+					t.Error(err)
+				}
+				entered <- true
+				_ = req.Sleep(time.Hour)
+			}
+			return 200
+		}})
+		for path, how := range map[string]string{
+			"/keeps": "kept open", "/hands": "hijacked", "/hijacks": "hijacked",
+		} {
+			c := s.Dial()
+			request := "GET " + path + " HTTP/1.1\r\nHost: a\r\n\r\n"
+			if path != "/keeps" {
+				request = strings.Replace(upgrade2, "/ws", path, 1)
+			}
+			c.Send(request)
+			want := fmt.Sprintf(", %s by request %s, route %q", how, <-ids, path)
+			<-entered
+			s.Settle()
+			all := described(s)
+			if !slices.ContainsFunc(all, func(d string) bool {
+				return strings.HasPrefix(d, "client 127.0.0.1:") && strings.HasSuffix(d, want)
+			}) {
+				t.Errorf("%s: %q, want one with %q", path, all, want)
+			}
+			c.Close()
+			s.Idle()
+		}
+	}, plain, direct, modes.HTTP2)
 }
 
 // TestTracedToTheEnd: a request's task in a trace ends, which is when its route is noted, however

@@ -106,8 +106,8 @@
 //	h1_head.go             heads and framing of answers
 //	h1_output.go           writing: gathered, in full, in time
 //	h1_linger.go           how a turn closes
-//	h1_takeover.go         a connection that a handler has taken over
-//	h1_tail.go             an answer of HTTP/1.1 that is kept open
+//	h1_takeover.go         Hijack, and the owner of a connection that a handler has taken over
+//	h1_tail.go             the owner of an answer of HTTP/1.1 that is kept open
 //
 // HTTP/2:
 //
@@ -120,9 +120,9 @@
 //	h2_pace.go             what a stream waits for, and when the wait is its client's fault
 //	h2_descriptors.go      how many descriptors the streams of a client may hold
 //	h2_remnant.go          closed streams whose clients may still send
-//	h2_link.go             a stream that a handler has taken over
-//	h2_handover.go         a stream that a handler has handed on, without a coroutine
-//	h2_tail.go             an answer of HTTP/2 that is kept open
+//	h2_link.go             a stream as a connection, for a handler that has taken it over
+//	h2_takeover.go         the owner of such a stream
+//	h2_tail.go             the owner of an answer of HTTP/2 that is kept open
 //	h2_tunnel.go           a stream that a handler off the loop has taken over
 //	h2_send.go             the order in which streams send content; heads
 //
@@ -141,9 +141,10 @@
 //	bridge_pipe.go         the pipes between a handler off the loop and its thread
 //	bridge_carry.go        the thread of a handler off the loop, which moves bytes meanwhile
 //	bridge_hijack.go       Hijack for a handler off the loop
-//	takeover.go            connections handed over to handlers
-//	takeover_handover.go   connections that handlers hand on, without a coroutine
-//	takeover_tail.go       answers that are kept open, without a coroutine
+//	takeover.go            Hijack: connections handed over to handlers
+//	takeover_keeper.go     HandOver: connections that handlers hand on, without a coroutine
+//	takeover_tail.go       KeepOpen: answers that are kept open, without a coroutine
+//	takeover_owner.go      the task of a thread from then on, for both protocols
 //
 // Responses:
 //

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
 	"runtime/debug"
 	"runtime/trace"
@@ -41,7 +42,6 @@ type ofRequest struct {
 	upstream   upstream
 	cache      CacheUse
 	duplex     *Duplex
-	stays      stayer // goes on with the answer; nil: the handler does
 
 	task    context.Context // of the runtime's trace; nil: there was none when the request began
 	ctx     context.Context // of the request; nil: none was needed
@@ -76,6 +76,17 @@ func exchangeOf(t *loop.Thread) *exchange {
 		return c.exchange()
 	}
 	return recordOf(t).exchange()
+}
+
+// summary names the request, for a dump of threads. It is called on the loop, while the thread does
+// not run.
+func (x *exchange) summary() string {
+	if x.req.Thread == nil || x.req.raw == nil {
+		return "between requests"
+	}
+	head := &x.req.head
+	return fmt.Sprintf("request %s, %s %.200q, route %q", x.req.ID(),
+		head.Name.Of(x.req.raw), head.Target.Of(x.req.raw), x.req.prefix)
 }
 
 // begin makes everything ready for the request whose head was read, on the thread t.
@@ -173,7 +184,7 @@ func called(t *loop.Thread, mark, status int) {
 		x.resp.finish(status)
 		loop.FlushBeforeWait(t, true)
 	}
-	if (x == nil || x.stays != nil) && keptOpen(x, t) {
+	if (x == nil || x.resp.phase == hijacked) && takeoverOf(t).takeDeferred(t) {
 		return
 	}
 	t.RunDeferred(mark)
@@ -184,15 +195,6 @@ func called(t *loop.Thread, mark, status int) {
 // that has closed its sending half alone gets what the handler has made all the same.
 func (w *Response) noAnswer(status int) bool {
 	return status == 0 && w.phase == open && w.early == 0 && w.kind == gathered && len(w.buf) == 0
-}
-
-// keptOpen prepares the hand-over of what the handler on t has taken over, if there is to be one. x
-// is nil if that is the connection.
-func keptOpen(x *exchange, t *loop.Thread) bool {
-	if x == nil {
-		return takeoverOf(t).handOver(t)
-	}
-	return taken(x.stays).handOver(t)
 }
 
 // completed is called when the answer has been given.
@@ -333,9 +335,6 @@ func panicked(t *loop.Thread, p any) {
 		h.panicked = true
 	}
 	if x := rec.exchange(); x != nil {
-		if x.stays != nil {
-			taken(x.stays).panicked = true
-		}
 		x.resp.close = true
 		x.resp.fail(p == http.ErrAbortHandler)
 	}

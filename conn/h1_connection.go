@@ -1,7 +1,6 @@
 package conn
 
 import (
-	"fmt"
 	"net/netip"
 
 	"github.com/lwango/lwango/coro"
@@ -15,59 +14,28 @@ func (c *connection) Run(t *loop.Thread) coro.Code {
 	own.attach(c)
 	defer c.leave(t) // also when a handler ends its goroutine, or a reader of its response panics
 	code := own.serve()
-	if c.state&(lingers|isHTTP2) != 0 || c.turn == nil || c.turn.x.stays != nil {
-		return c.handOn(t, code)
+	if next := loop.TaskOf(t); next != loop.Task(c) {
+		if o, ok := next.(owner); ok {
+			return handOn(o, t)
+		}
+		return next.Run(t)
 	}
 	return code
-}
-
-// handOn gives the thread the task that takes the place of c, if there is one, and runs that. If
-// not, the loop does what code says.
-func (c *connection) handOn(t *loop.Thread, code coro.Code) coro.Code {
-	switch {
-	case c.state&lingers != 0:
-		return c.linger()
-	case c.state&isHTTP2 != 0:
-		return c.turn.beginSession().Run(t)
-	case c.turn != nil:
-		return c.turn.x.stays.begin(t)
-	}
-	if h, _ := loop.TaskOf(t).(*handed); h != nil && h.keeper != nil {
-		return h.begin(t)
-	}
-	return code
-}
-
-// beginSession leaves the connection to HTTP/2, with what was read so far, and returns what serves
-// it now.
-func (t *turn) beginSession() loop.Task {
-	s := t.c.newSession(t.set, t.in[t.r:t.w])
-	t.r = t.w
-	t.leave()
-	s.begin()
-	return s
 }
 
 // leave ends what Run has begun.
 func (c *connection) leave(t *loop.Thread) {
-	switch {
-	case c.turn == nil:
-		if h, _ := loop.TaskOf(t).(*handed); h != nil {
-			h.leave(t)
-		} else {
-			c.RunDeferred(0)
+	if next := loop.TaskOf(t); next != loop.Task(c) {
+		if o, ok := next.(owner); ok {
+			leave(o, t)
+			return
 		}
-	case c.turn.x.stays != nil:
-		c.leaveKept(t)
-	default:
-		c.turn.leave()
 	}
-}
-
-// leaveKept is leave of a connection whose answer was kept open.
-func (c *connection) leaveKept(t *loop.Thread) {
-	defer c.turn.leave()
-	c.turn.x.stays.lost(t, c.port)
+	if c.turn != nil {
+		c.turn.leave()
+	} else {
+		c.RunDeferred(0)
+	}
 }
 
 // turnOf returns the turn of t's coroutine.
@@ -133,16 +101,10 @@ func (c *connection) Describe() string {
 	client := "client " + c.remote.addrPort().String()
 	x := c.exchange()
 	switch {
-	case c.state&lingers != 0:
-		return client + ", lingering"
 	case x == nil && c.state&served == 0:
 		return client + ", no request yet"
 	case x == nil:
 		return client + ", idle"
-	case x.req.Thread == nil || x.req.raw == nil:
-		return client + ", between requests"
 	}
-	head := &x.req.head
-	return fmt.Sprintf("%s, request %s, %s %.200q, route %q", client, x.req.ID(),
-		head.Name.Of(x.req.raw), head.Target.Of(x.req.raw), x.req.prefix)
+	return client + ", " + x.summary()
 }

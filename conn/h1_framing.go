@@ -57,9 +57,9 @@ func (t *turn) readFailed(err error) error {
 		return io.EOF
 	case err == io.EOF: // the client's end, not the body's
 		err = io.ErrUnexpectedEOF
-		t.c.ClientGone()
+		t.left()
 	case errors.As(err, new(*os.SyscallError)):
-		t.c.ClientGone()
+		t.left()
 	case errors.Is(err, stream.ErrTooSlow):
 		err = ErrBodyTimeout
 	}

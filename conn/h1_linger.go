@@ -28,7 +28,7 @@ func (t *turn) closeAfter(persistent bool) {
 }
 
 // lingeringClose begins a lingering close. Behind a cut, closeTLS says nothing, so that a TLS
-// client can tell. The caller does nothing more with the connection; Run leaves it to a lingering.
+// client can tell. The caller does nothing more with the connection, whose task is a lingering then.
 func (t *turn) lingeringClose() {
 	c := t.c
 	if t.flush() != nil && !t.aborted {
@@ -36,7 +36,6 @@ func (t *turn) lingeringClose() {
 	}
 	t.closeTLS()
 	if (t.writeErr == nil || t.aborted) && loop.DescriptorOf(&c.Thread).CloseWrite() == nil {
-		c.state |= lingers
-		c.countLingering(1)
+		c.linger()
 	}
 }

@@ -108,10 +108,13 @@ func (t *turn) fail(err error) error {
 	}
 	t.out = t.out[:0]
 	if errors.As(err, new(*os.SyscallError)) {
-		t.c.ClientGone()
+		t.left()
 	}
 	return t.writeErr
 }
+
+// left tells the connection's task that the client has left, which the loop may see only later.
+func (t *turn) left() { loop.TaskOf(&t.c.Thread).ClientGone() }
 
 // abort implements carrier. It ends the connection within the answer's body, so that the client can
 // tell. What was gathered before goes out, the complete answers to earlier requests included, and a

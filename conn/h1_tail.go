@@ -8,29 +8,61 @@ import (
 	"github.com/lwango/lwango/stream"
 )
 
-// tail1 is an answer of HTTP/1.1 that is kept open, and its thread's task. Each time that it runs
-// it has the turn of its coroutine.
-type tail1 struct {
+// h1KeptOpen is the rest of an answer of HTTP/1.1. Each time that its keeper is called it has the
+// turn of its coroutine.
+type h1KeptOpen struct {
 	*connection
 	Tail
 }
 
 // keepOpen implements carrier.
-func (t *turn) keepOpen() (stayer, *Tail) {
+func (t *turn) keepOpen() (owner, *Tail) {
 	if t.r < t.w || t.writeErr != nil || t.writing.MaxRate > 0 || t.body.state != bodyEnded {
 		return nil, nil
 	}
-	r := &tail1{connection: t.c}
+	r := &h1KeptOpen{connection: t.c}
 	r.delimited, r.last = t.delimited, t.last
 	return r, &r.Tail
 }
 
-// begin gives up the request, makes r the task of its thread, and runs it.
-func (r *tail1) begin(t *loop.Thread) coro.Code {
+// Run implements loop.Task.
+func (r *h1KeptOpen) Run(t *loop.Thread) coro.Code { return runKeeper(r, t) }
+
+// BeforeEnd implements loop.EndHandler.
+func (r *h1KeptOpen) BeforeEnd() { endKeeper(r, &r.Thread) }
+
+// ClientGone implements loop.Task.
+func (r *h1KeptOpen) ClientGone() { r.clientLeft() }
+
+// Describe says what the connection's thread does, for a dump of threads.
+func (r *h1KeptOpen) Describe() string { return describe(r, "kept open") }
+
+// exchange implements record.
+func (r *h1KeptOpen) exchange() *exchange {
+	if r.kept {
+		return nil
+	}
+	return r.connection.exchange()
+}
+
+func (r *h1KeptOpen) failed(what string, args ...any) {
+	if r.kept {
+		logFailed(r, what, args)
+	} else {
+		r.connection.failed(what, args...)
+	}
+}
+
+// peer implements owner.
+func (r *h1KeptOpen) peer() peer { return r.remote }
+
+// giveUp implements owner.
+func (r *h1KeptOpen) giveUp(t *loop.Thread) {
 	own := r.turn
 	if own.flush() != nil {
 		r.panicked = true // what comes is cut, and nobody reads it
 	}
+	own.x.cancel = nil // it is the takeover's
 	if r.defers() {
 		own.x.req.compact()
 		own.abandon()
@@ -38,45 +70,41 @@ func (r *tail1) begin(t *loop.Thread) coro.Code {
 	own.release()
 	t.KeepWaiting(false) // the handler's choice is not the keeper's
 	loop.UnmarkIdle(t)
-	loop.SetTask(t, r)
-	return r.Run(t)
 }
 
-// Run implements loop.Task.
-func (r *tail1) Run(t *loop.Thread) coro.Code {
+// attach implements owner.
+func (r *h1KeptOpen) attach(t *loop.Thread) {
 	own := turnOf(t)
 	own.attach(r.connection)
 	own.delimited, own.last = r.delimited, r.last
 	r.takePace(&own.writing)
 	r.via = own
-	ended := true
-	defer func() { // also when the thread is killed
-		r.via = nil
-		if ended {
-			r.finish(r.port)
-		}
-		if r.turn != nil {
-			own.release()
-		}
-	}()
-	idle, more, again := r.run(t)
-	if more && own.writeErr == nil {
-		ended = false
-		if own.writing.Waited() {
-			r.keepPace(own.writing)
-		}
-		own.release()
-		if r.tls != nil {
-			slimTLS(r.tls, 0)
-		}
-		if again {
-			return coro.Yield
-		}
-		loop.WakeOnNotify(t)
-		loop.IdleTimeout(t, idle)
-		return coro.Suspend
+}
+
+// lasts implements owner.
+func (r *h1KeptOpen) lasts(*loop.Thread) bool { return r.turn.writeErr == nil }
+
+// rest implements owner.
+func (r *h1KeptOpen) rest(*loop.Thread) coro.Code {
+	if w := &r.turn.writing; w.Waited() {
+		r.keepPace(*w)
 	}
-	r.conclude(t)
+	r.detach()
+	if r.tls != nil {
+		slimTLS(r.tls, 0)
+	}
+	return coro.Suspend
+}
+
+// detach gives the turn back.
+func (r *h1KeptOpen) detach() {
+	r.via = nil
+	r.turn.release()
+}
+
+// complete implements owner. It ends the answer, and the connection goes on with other requests.
+func (r *h1KeptOpen) complete(t *loop.Thread) coro.Code {
+	c, own := r.connection, r.turn
 	if errors.Is(own.writeErr, stream.ErrTooSlow) {
 		r.slow(own.set.Logger, &own.writing, r.remote)
 	}
@@ -85,47 +113,27 @@ func (r *tail1) Run(t *loop.Thread) coro.Code {
 	} else {
 		own.end(nil)
 	}
-	c := r.connection
 	broken := own.flush() != nil
-	ended = false
 	fullLog := r.finish(r.port)
 	if broken || r.last || fullLog != nil && c.awaitLog(fullLog, own.flush) != nil {
 		own.closeAfter(true)
-		loop.SetTask(t, c)
-		if c.state&lingers != 0 {
-			return c.linger()
+		if next := loop.TaskOf(t); next != loop.Task(r) {
+			return next.Run(t)
 		}
+		loop.SetTask(t, c)
 		return coro.Abort
 	}
-	own.release()
+	r.detach()
 	c.KeepWaiting(false)
 	loop.SetTask(t, c)
 	return coro.Yield // c may have bytes that epoll does not tell of, and its Run has called this one
 }
 
-// exchange implements record: the request is over.
-func (r *tail1) exchange() *exchange { return nil }
-
-func (r *tail1) failed(what string, args ...any) {
-	r.server().settings.Load().Logger.Error(what,
-		append(args, "request_id", r.id(), "remote", r.remote.addrPort())...)
-}
-
-// ClientGone is called by the loop when the client sends no more.
-func (r *tail1) ClientGone() {
-	r.clientLeft()
-}
-
-// BeforeEnd is called by the loop before it ends the thread, which is idle: a stop kills it.
-func (r *tail1) BeforeEnd() {
-	loop.RunBeforeEnd(&r.Thread, func() {
-		defer r.finish(r.port)
-		r.conclude(&r.Thread)
-	})
-}
-
-// Describe says what the thread does, for a dump of threads.
-func (r *tail1) Describe() string {
-	return "client " + r.remote.addrPort().String() + ", kept open by request " + r.id() +
-		", route " + r.route()
+// release implements owner.
+func (r *h1KeptOpen) release(*loop.Thread) {
+	r.via = nil
+	r.finish(r.port)
+	if r.turn != nil {
+		r.turn.leave()
+	}
 }

@@ -3,10 +3,10 @@ package conn
 import (
 	"bufio"
 	"bytes"
-	"fmt"
 	"io"
 	"net"
 	"net/http"
+	"net/netip"
 	"sync"
 
 	"github.com/lwango/lwango/coro"
@@ -21,15 +21,14 @@ func (t *turn) hijack() (net.Conn, *bufio.Reader, error) {
 	s := new(stream.Conn) // a part of the turn would hold all of it
 	s.Own(&c.Thread, x.req.RemoteAddr())
 	over := c.over(s)
-	h := &handed{connection: c, link: s}
+	h := &h1Hijacked{connection: c, link: s}
 	if client := x.req.RemoteAddr(); client != c.remote.addrPort() {
 		h.client = new(peer)
 		*h.client = peerOf(client)
 	}
 	c.port.stats.Hijacked++
 	r := t.giveUp(over)
-	h.of(x, true)
-	loop.SetTask(&c.Thread, h)
+	setOwner(x, h, true)
 	loop.SetLocal(&c.Thread, nil)
 	x.req.compact()
 	x.via = takenOver
@@ -69,17 +68,83 @@ func (t *turn) giveUp(c net.Conn) *bufio.Reader {
 // streams are those of connections that a LightKeeper keeps, while they are attached.
 var streams = sync.Pool{New: func() any { return new(stream.Conn) }}
 
-// handed is a connection of HTTP/1.1 that a handler has taken over, and its thread's task from then
-// on: while the handler runs, and while a keeper has it.
-type handed struct {
+// h1Hijacked is a connection of HTTP/1.1 that a handler has taken over.
+type h1Hijacked struct {
 	*connection
 	takeover
 	link   *stream.Conn // what the handler has got, or its TLS is on; nil: nothing is attached
 	client *peer        // as proxies have it; nil: it is the connection's
 }
 
-// release ends the connection.
-func (h *handed) release() {
+// Run implements loop.Task.
+func (h *h1Hijacked) Run(t *loop.Thread) coro.Code { return runKeeper(h, t) }
+
+// BeforeEnd implements loop.EndHandler.
+func (h *h1Hijacked) BeforeEnd() { endKeeper(h, &h.Thread) }
+
+// ClientGone implements loop.Task.
+func (h *h1Hijacked) ClientGone() { h.clientLeft() }
+
+// Client implements loop.Client.
+func (h *h1Hijacked) Client() netip.Addr { return clientOf(h) }
+
+// Describe says what the connection's thread does, for a dump of threads.
+func (h *h1Hijacked) Describe() string { return describe(h, "hijacked") }
+
+func (h *h1Hijacked) failed(what string, args ...any) { logFailed(h, what, args) }
+
+// exchange implements record: the handler may use its request, but nothing else does.
+func (h *h1Hijacked) exchange() *exchange { return nil }
+
+// peer implements owner.
+func (h *h1Hijacked) peer() peer {
+	if h.client != nil {
+		return *h.client
+	}
+	return h.remote
+}
+
+// giveUp implements owner. Hijack has given up the request.
+func (h *h1Hijacked) giveUp(t *loop.Thread) { loop.UnmarkIdle(t) }
+
+// attach implements owner. It gives a LightKeeper its connection, unless it has it.
+func (h *h1Hijacked) attach(*loop.Thread) {
+	k, ok := h.keeper.(LightKeeper)
+	if !ok || h.link != nil {
+		return
+	}
+	s := streams.Get().(*stream.Conn)
+	s.Own(&h.Thread, h.peer().addrPort())
+	s.SetNoWait(true)
+	h.link = s
+	k.Attach(h.over(s))
+}
+
+// lasts implements owner. The keeper may have closed the connection.
+func (h *h1Hijacked) lasts(t *loop.Thread) bool { return t.FD() >= 0 }
+
+// rest implements owner. It takes its connection from a LightKeeper.
+func (h *h1Hijacked) rest(*loop.Thread) coro.Code {
+	if k, ok := h.keeper.(LightKeeper); ok {
+		k.Detach()
+		if h.tls != nil {
+			h.transport().Conn = nil
+		}
+		*h.link = stream.Conn{}
+		streams.Put(h.link)
+		h.link = nil
+	}
+	if h.tls != nil {
+		slimTLS(h.tls, 0)
+	}
+	return coro.WantRead
+}
+
+// complete implements owner.
+func (h *h1Hijacked) complete(*loop.Thread) coro.Code { return coro.Abort }
+
+// release implements owner. It closes the connection.
+func (h *h1Hijacked) release(*loop.Thread) {
 	if h.line != nil {
 		h.line.write(&h.takeover)
 	}
@@ -96,101 +161,8 @@ func (h *handed) release() {
 	}
 }
 
-// begin leaves the connection to the keeper, and runs h.
-func (h *handed) begin(t *loop.Thread) coro.Code {
-	h.kept = true
-	loop.UnmarkIdle(t)
-	return h.Run(t)
-}
-
-// leave ends the connection, unless the keeper has it: the handler has returned, has called Goexit,
-// or was killed.
-func (h *handed) leave(t *loop.Thread) {
-	if !h.kept {
-		defer h.release()
-		h.conclude(t) // if there is a keeper, its handler has not returned
-	}
-	t.RunDeferred(0)
-}
-
-// ClientGone is called by the loop when the client sends no more. It cancels the request's context.
-func (h *handed) ClientGone() { h.clientLeft() }
-
-// Describe says what the connection's thread does, for a dump of threads.
-func (h *handed) Describe() string {
-	return fmt.Sprintf("client %s, hijacked by request %s, route %q",
-		h.remote.addrPort(), h.id(), h.route())
-}
-
-// Run implements loop.Task.
-func (h *handed) Run(t *loop.Thread) coro.Code {
-	ended := true
-	defer func() { // also when the thread is killed
-		if ended {
-			h.release()
-		}
-	}()
-	h.attach()
-	idle, more, again := h.run(t)
-	if !more || t.FD() < 0 { // the keeper has closed it
-		h.conclude(t)
-		return coro.Abort
-	}
-	ended = false
-	h.detach()
-	if h.tls != nil {
-		slimTLS(h.tls, 0)
-	}
-	if again {
-		return coro.Yield
-	}
-	loop.WakeOnNotify(t)
-	loop.IdleTimeout(t, idle)
-	return coro.WantRead
-}
-
 // Notified implements loop.NotifyHandler.
-func (h *handed) Notified(d *loop.Descriptor) bool {
+func (h *h1Hijacked) Notified(d *loop.Descriptor) bool {
 	k, ok := h.keeper.(NotifyKeeper)
 	return ok && h.tls == nil && h.link == nil && k.Notified(d)
-}
-
-// attach gives a LightKeeper its connection, unless it has it.
-func (h *handed) attach() {
-	k, ok := h.keeper.(LightKeeper)
-	if !ok || h.link != nil {
-		return
-	}
-	s, client := streams.Get().(*stream.Conn), h.remote
-	if h.client != nil {
-		client = *h.client
-	}
-	s.Own(&h.Thread, client.addrPort())
-	s.SetNoWait(true)
-	h.link = s
-	k.Attach(h.over(s))
-}
-
-// detach takes it back.
-func (h *handed) detach() {
-	k, ok := h.keeper.(LightKeeper)
-	if !ok {
-		return
-	}
-	k.Detach()
-	if h.tls != nil {
-		h.transport().Conn = nil
-	}
-	*h.link = stream.Conn{}
-	streams.Put(h.link)
-	h.link = nil
-}
-
-// BeforeEnd is called by the loop before it ends the thread, which is idle: a stop kills it.
-func (h *handed) BeforeEnd() {
-	loop.RunBeforeEnd(&h.Thread, func() {
-		defer h.release()
-		h.attach()
-		h.conclude(&h.Thread)
-	})
 }

@@ -111,6 +111,14 @@ func (t *turn) release() {
 	invariants.Mangle(t.out[:cap(t.out)])
 }
 
+// beginSession leaves the connection to HTTP/2, with what was read so far.
+func (t *turn) beginSession() {
+	s := t.c.newSession(t.set, t.in[t.r:t.w])
+	t.r = t.w
+	t.leave()
+	s.begin()
+}
+
 // abandon leaves the exchange to a function that still runs off the loop and may hold it, and the
 // bytes of its head. The turn goes on with another exchange.
 func (t *turn) abandon() {
@@ -169,7 +177,7 @@ func (t *turn) prepare() (next coro.Code, ready bool) {
 		}
 	}
 	if c.tls != nil && c.transport().http2 {
-		c.state |= isHTTP2
+		t.beginSession()
 		return coro.WantRead, false
 	}
 	t.set = c.port.server.settings.Load() // it may have waited
@@ -183,7 +191,7 @@ func (t *turn) headFailed(err error) coro.Code {
 	}
 	if bad, ok := err.(*http1.Error); ok {
 		if t.wantsHTTP2(bad) {
-			t.c.state |= isHTTP2
+			t.beginSession()
 			return coro.WantRead
 		}
 		t.reject(bad)
@@ -242,10 +250,8 @@ func (t *turn) exchange() bool {
 		t.x.req.applyForwarded(p)
 	}
 	t.x.answer()
-	if c.turn != nil && c.turn.x.stays != nil {
-		return false
-	}
-	return c.turn != nil && c.turn.answered() // nil: the handler has taken the connection over
+	// The handler may have taken the connection over, or left the rest of the answer to a keeper.
+	return loop.TaskOf(&c.Thread) == loop.Task(c) && c.turn.answered()
 }
 
 // answered is exchange, once the answer has been given. It stands apart from exchange because

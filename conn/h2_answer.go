@@ -190,7 +190,7 @@ func (st *h2stream) tooSlow(err error) {
 	st.unhold()
 	st.reset(http2.Cancel)
 	st.err = err
-	st.canceled()
+	loop.TaskOf(&st.thread).ClientGone()
 }
 
 // file implements carrier.

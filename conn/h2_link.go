@@ -70,10 +70,7 @@ func (st *h2stream) hijack() (net.Conn, *bufio.Reader, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	x := st.x
-	h := &handed2{h2stream: st}
-	h.of(x, true)
-	loop.SetTask(&st.thread, h)
+	setOwner(st.x, &h2Hijacked{h2stream: st}, true)
 	return l, bufio.NewReaderSize(l, hijackedBuffer), nil
 }
 

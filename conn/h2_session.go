@@ -318,9 +318,7 @@ func (s *session) close() coro.Code {
 	if loop.DescriptorOf(&c.Thread).CloseWrite() != nil {
 		return coro.Abort
 	}
-	c.state |= lingers
-	c.countLingering(1)
-	return c.linger()
+	return c.linger().Run(&c.Thread)
 }
 
 // goAway says that no new stream will be served, and why. After an error nothing more is read.

@@ -2,6 +2,7 @@ package conn
 
 import (
 	"errors"
+	"fmt"
 	"io"
 	"net/netip"
 
@@ -138,15 +139,10 @@ func (st *h2stream) begin(p *http2.Pseudo, size int, ends bool) {
 // Run implements loop.Task: it serves the request.
 func (st *h2stream) Run(t *loop.Thread) coro.Code {
 	defer func() { // also when a handler ends its goroutine, or the thread is killed
-		h := handedOf(t)
-		if h != nil && h.kept || h == nil && loop.TaskOf(t) != loop.Task(st) {
-			return // a keeper has the stream, or its answer
-		}
-		defer st.leave(t)
-		if h != nil {
-			h.conclude(t) // if there is a keeper, its handler has not returned
-		} else if r := st.x.stays; r != nil {
-			r.lost(t, st.s.port)
+		if o := ownerOf(t); o != nil {
+			leave(o, t)
+		} else {
+			st.leave(t)
 		}
 	}()
 	x, s := st.x, st.s
@@ -167,11 +163,8 @@ func (st *h2stream) Run(t *loop.Thread) coro.Code {
 		}
 		x.answer()
 	}
-	if h := handedOf(t); h != nil && h.keeper != nil {
-		return h.begin(t)
-	}
-	if x.stays != nil {
-		return x.stays.begin(t)
+	if o := ownerOf(t); o != nil {
+		return handOn(o, t)
 	}
 	x.completed()
 	if st.tunnel != nil {
@@ -192,7 +185,7 @@ func (st *h2stream) Run(t *loop.Thread) coro.Code {
 
 // leave ends the use of the exchange. Ended closes the stream.
 func (st *h2stream) leave(t *loop.Thread) {
-	st.runDeferred(t)
+	t.RunDeferred(0)
 	x := st.x
 	if x == nil {
 		return
@@ -204,30 +197,12 @@ func (st *h2stream) leave(t *loop.Thread) {
 	x.end()
 }
 
-// runDeferred calls what was deferred, and ends the use of the stream by a handler that has taken
-// it over.
-func (st *h2stream) runDeferred(t *loop.Thread) {
-	if st.link != nil {
-		if h := handedOf(t); h != nil {
-			defer h.release()
-		}
+// ClientGone implements loop.Task. It cancels the context of the request: the client has left.
+func (st *h2stream) ClientGone() {
+	if a := st.x.resp.tap; a != nil && a.leave() {
+		return
 	}
-	t.RunDeferred(0)
-}
-
-// ClientGone implements loop.Task.
-func (st *h2stream) ClientGone() { st.canceled() }
-
-// canceled ends the context of the request, if it has one: the client has left.
-func (st *h2stream) canceled() {
-	if st.x != nil {
-		if a := st.x.resp.tap; a != nil && a.leave() {
-			return
-		}
-		st.x.canceled(loop.ErrClientGone)
-	} else if h := takeoverOf(&st.thread); h != nil && h.cancel != nil {
-		h.cancel(loop.ErrClientGone)
-	}
+	st.x.canceled(loop.ErrClientGone)
 }
 
 // Ended implements loop.Task: it closes the stream, whose thread may have been killed before it
@@ -285,6 +260,11 @@ func (st *h2stream) exchange() *exchange {
 		return nil
 	}
 	return st.x
+}
+
+// Describe says what the stream's thread does, for a dump of threads.
+func (st *h2stream) Describe() string {
+	return fmt.Sprintf("client %s, HTTP/2 stream %d, %s", st.s.remote.addrPort(), st.ID, st.x.summary())
 }
 
 func (st *h2stream) server() *Server { return st.s.port.server }

@@ -8,40 +8,111 @@ import (
 	"github.com/lwango/lwango/stream"
 )
 
-// tail2 is tail1 over HTTP/2.
-type tail2 struct {
+// h2KeptOpen is the rest of an answer of HTTP/2.
+type h2KeptOpen struct {
 	*h2stream
 	Tail
 }
 
 // keepOpen implements carrier.
-func (st *h2stream) keepOpen() (stayer, *Tail) {
+func (st *h2stream) keepOpen() (owner, *Tail) {
 	if st.err != nil || st.extended || st.writing.MaxRate > 0 || !st.body.ended {
 		return nil, nil
 	}
-	r := &tail2{h2stream: st}
+	r := &h2KeptOpen{h2stream: st}
 	return r, &r.Tail
 }
 
-func (r *tail2) begin(t *loop.Thread) coro.Code {
-	t.KeepWaiting(false)
-	loop.SetTask(t, r)
-	r.keep()
-	r.giveUp(t, r.defers())
-	return r.Run(t)
+// Run implements loop.Task.
+func (r *h2KeptOpen) Run(t *loop.Thread) coro.Code { return runKeeper(r, t) }
+
+// BeforeEnd implements loop.EndHandler.
+func (r *h2KeptOpen) BeforeEnd() { endKeeper(r, &r.thread) }
+
+// ClientGone implements loop.Task.
+func (r *h2KeptOpen) ClientGone() { r.clientLeft() }
+
+// Describe says what the stream's thread does, for a dump of threads.
+func (r *h2KeptOpen) Describe() string { return describe(r, "kept open") }
+
+// exchange implements record.
+func (r *h2KeptOpen) exchange() *exchange {
+	if r.kept {
+		return nil
+	}
+	return r.x
 }
 
-// keep keeps the pace of the client, if it is not that with which Run begins.
-func (r *tail2) keep() {
+func (r *h2KeptOpen) failed(what string, args ...any) {
+	if r.kept {
+		logFailed(r, what, args)
+	} else {
+		r.h2stream.failed(what, args...)
+	}
+}
+
+// peer implements owner.
+func (r *h2KeptOpen) peer() peer { return r.s.remote }
+
+// giveUp implements owner.
+func (r *h2KeptOpen) giveUp(t *loop.Thread) {
+	t.KeepWaiting(false) // the handler's choice is not the keeper's
+	r.notePace()
+	r.dropRequest(t, r.defers())
+}
+
+// notePace keeps the pace of the client, if it is not that with which attach begins.
+func (r *h2KeptOpen) notePace() {
 	r.out.StopWait(r.s.port.loop)
 	if w := &r.writing; w.Waited() || w.MinRate != r.s.set.MinRate {
 		r.keepPace(*w)
 	}
 }
 
-// giveUp gives up the request of a stream whose handler has returned. With kept, it leaves it to
+// attach implements owner.
+func (r *h2KeptOpen) attach(*loop.Thread) {
+	st := r.h2stream
+	st.takeActiveState(r.s.port)
+	st.setPaces(r.s.set)
+	r.takePace(&st.writing)
+	st.keepsWaiting()
+	r.via = st
+}
+
+// lasts implements owner.
+func (r *h2KeptOpen) lasts(*loop.Thread) bool { return r.err == nil }
+
+// rest implements owner.
+func (r *h2KeptOpen) rest(*loop.Thread) coro.Code {
+	r.notePace()
+	r.giveActiveState(r.s.port)
+	r.via = nil
+	return coro.Suspend
+}
+
+// complete implements owner. It ends the answer.
+func (r *h2KeptOpen) complete(*loop.Thread) coro.Code {
+	if errors.Is(r.err, stream.ErrTooSlow) {
+		r.slow(r.s.set.Logger, r.slowest(), r.s.remote)
+	}
+	if !r.panicked {
+		r.end(nil)
+	}
+	return coro.Abort
+}
+
+// release implements owner.
+func (r *h2KeptOpen) release(t *loop.Thread) {
+	defer r.leave(t)
+	r.via = nil
+	if fullLog := r.finish(r.s.port); fullLog != nil {
+		r.s.fullLog = fullLog
+	}
+}
+
+// dropRequest gives up the request of a stream whose handler has returned. With kept, it leaves it to
 // the functions that are deferred.
-func (st *h2stream) giveUp(t *loop.Thread, kept bool) {
+func (st *h2stream) dropRequest(t *loop.Thread, kept bool) {
 	x := st.x
 	st.x = nil
 	if x.cancel = nil; loop.AbandonCalls(t) {
@@ -57,60 +128,4 @@ func (st *h2stream) giveUp(t *loop.Thread, kept bool) {
 		x.clear()
 	}
 	st.giveActiveState(st.s.port)
-}
-
-// Run implements loop.Task.
-func (r *tail2) Run(t *loop.Thread) coro.Code {
-	st, p := r.h2stream, r.s.port
-	st.takeActiveState(p)
-	st.setPaces(r.s.set)
-	r.takePace(&st.writing)
-	st.keepsWaiting()
-	r.via = st
-	ended := true
-	defer func() { // also when the thread is killed
-		r.via = nil
-		if ended {
-			if fullLog := r.finish(p); fullLog != nil {
-				r.s.fullLog = fullLog
-			}
-			st.leave(t)
-		}
-	}()
-	idle, more, again := r.run(t)
-	if more && st.err == nil {
-		ended = false
-		r.keep()
-		st.giveActiveState(p)
-		if again {
-			return coro.Yield
-		}
-		loop.WakeOnNotify(t)
-		loop.IdleTimeout(t, idle)
-		return coro.Suspend
-	}
-	r.conclude(t)
-	if errors.Is(st.err, stream.ErrTooSlow) {
-		r.slow(r.s.set.Logger, st.slowest(), r.s.remote)
-	}
-	if !r.panicked {
-		st.end(nil)
-	}
-	return coro.Abort
-}
-
-// exchange implements record: the request is over.
-func (r *tail2) exchange() *exchange { return nil }
-
-func (r *tail2) failed(what string, args ...any) {
-	r.s.set.Logger.Error(what, append(args, "request_id", r.id(), "remote", r.s.remote.addrPort())...)
-}
-
-// BeforeEnd is called by the loop before it ends the thread, which is idle: a stop kills it.
-func (r *tail2) BeforeEnd() {
-	loop.RunBeforeEnd(&r.thread, func() {
-		defer r.leave(&r.thread)
-		defer r.finish(r.s.port)
-		r.conclude(&r.thread)
-	})
 }

@@ -26,10 +26,10 @@ func TestSizeOfIdle(t *testing.T) {
 	}{
 		{"an h2stream", unsafe.Sizeof(h2stream{}), 384},
 		{"an h2link", unsafe.Sizeof(h2link{}), 128},
-		{"a handed", unsafe.Sizeof(handed{}), 80},
-		{"a handed2", unsafe.Sizeof(handed2{}), 80},
-		{"a tail1", unsafe.Sizeof(tail1{}), 96},
-		{"a tail2", unsafe.Sizeof(tail2{}), 96},
+		{"an h1Hijacked", unsafe.Sizeof(h1Hijacked{}), 80},
+		{"an h2Hijacked", unsafe.Sizeof(h2Hijacked{}), 80},
+		{"an h1KeptOpen", unsafe.Sizeof(h1KeptOpen{}), 96},
+		{"an h2KeptOpen", unsafe.Sizeof(h2KeptOpen{}), 96},
 	} {
 		if row.n > row.most {
 			t.Errorf("%s has %d bytes, want %d at most", row.what, row.n, row.most)

@@ -277,9 +277,6 @@ const outdatedPerTurn = 256
 
 // Ended is called by the loop when the thread has ended.
 func (c *connection) Ended() {
-	if c.state&lingers != 0 {
-		c.countLingering(-1)
-	}
 	delete(c.port.untaken, c)
 	c.port.server.admission.remove(c)
 }

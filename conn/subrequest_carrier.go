@@ -210,6 +210,6 @@ func (e *background) upgrade(*plan)                    {}
 
 func (e *background) hijack() (net.Conn, *bufio.Reader, error) { return nil, nil, errNoConnection }
 func (e *background) detach() (net.Conn, *bufio.Reader, error) { return nil, nil, errNoConnection }
-func (e *background) keepOpen() (stayer, *Tail)                { return nil, nil }
+func (e *background) keepOpen() (owner, *Tail)                 { return nil, nil }
 func (e *background) multiplexed() multiplexed                 { return nil }
 func (e *background) direct() direct                           { return nil }

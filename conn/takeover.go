@@ -3,14 +3,12 @@ package conn
 import (
 	"bufio"
 	"cmp"
-	"context"
 	"crypto/tls"
 	"fmt"
 	"net"
 	"net/http"
 	"net/netip"
 	"time"
-	"unique"
 
 	"github.com/lwango/lwango/loop"
 	"github.com/lwango/lwango/stream"
@@ -43,88 +41,6 @@ func (w *Response) Hijack() (c net.Conn, r *bufio.Reader, err error) {
 	}
 	return w.x.via.hijack()
 }
-
-// takeover is the rest of a request whose handler has taken over its connection or stream. It is a
-// part of the thread's task: from Hijack on, or once the handler of an answer that is kept
-// open has returned.
-type takeover struct {
-	cancel context.CancelCauseFunc // of the request's context; nil: there is none
-	line   *laterLine              // nil: no access log
-	path   unique.Handle[string]   // of the request's route, see route; the zero Handle: ""
-	keeper Keeper                  // nil: the handler keeps it
-	more   *leftover               // nil: it has none
-
-	closeCode int32 // 0: unknown
-	panicked  bool
-	kept      bool // by keeper: its handler has returned
-}
-
-// leftover is what few requests leave behind.
-type leftover struct {
-	sent, got int64    // see SetMoved
-	deferred  []func() // by the handler, once the keeper has it
-	id        string   // of a request without a line that was asked for its ID
-	// of a client that has kept a write to a Tail waiting; nil: of one that has not
-	pace *stream.Pace
-}
-
-func (h *takeover) extra() *leftover {
-	if h.more == nil {
-		h.more = new(leftover)
-	}
-	return h.more
-}
-
-// of notes whose request it was, and what is to be logged in the end.
-func (h *takeover) of(x *exchange, hijacked bool) {
-	if h.cancel = x.cancel; x.req.prefix != "" {
-		h.path = unique.Make(x.req.prefix)
-	}
-	if h.line = x.logLater(hijacked); h.line == nil && x.req.idView != nil {
-		h.extra().id = x.req.ID()
-	}
-}
-
-// clientLeft cancels the request's context: the client has left.
-func (h *takeover) clientLeft() {
-	if h.cancel != nil {
-		h.cancel(loop.ErrClientGone)
-	}
-}
-
-// id returns the ID of the request; "": nothing else has it either.
-func (h *takeover) id() string {
-	switch {
-	case h.line != nil:
-		return string(h.line.text(lateID))
-	case h.more != nil:
-		return h.more.id
-	}
-	return ""
-}
-
-// route returns the path of the request's route.
-func (h *takeover) route() string {
-	if h.path == (unique.Handle[string]{}) {
-		return ""
-	}
-	return h.path.Value()
-}
-
-// takeoverOf returns the takeover of the request on t; nil: no handler has taken the request over.
-func takeoverOf(t *loop.Thread) *takeover {
-	return taken(loop.TaskOf(t))
-}
-
-func taken(by any) *takeover {
-	if h, ok := by.(interface{ ofRequest() *takeover }); ok {
-		return h.ofRequest()
-	}
-	return nil
-}
-
-// ofRequest returns h, for those that it is a part of.
-func (h *takeover) ofRequest() *takeover { return h }
 
 // SetCloseCode notes, for the access log, the code with which a WebSocket over a hijacked
 // connection has ended. t is the request's thread.

@@ -5,8 +5,6 @@ import (
 	"log/slog"
 	"time"
 
-	"github.com/lwango/lwango/coro"
-	"github.com/lwango/lwango/loop"
 	"github.com/lwango/lwango/stream"
 )
 
@@ -69,15 +67,14 @@ func (w ResponseLayer) KeepOpen(k Keeper) (*Tail, error) {
 	x := w.x
 	if w.phase != streamed || w.kind != gathered || w.enc != nil || w.size >= 0 || w.plan.bare ||
 		len(w.buf)+len(w.trailer) > 0 || x.subrequest != nil || x.background != nil || x.duplex != nil ||
-		x.fullLog != nil || x.req.body.state != bodyEnded || x.stays != nil {
+		x.fullLog != nil || x.req.body.state != bodyEnded {
 		return nil, errNoTail
 	}
-	stays, tail := x.via.keepOpen()
-	if stays == nil {
+	o, tail := x.via.keepOpen()
+	if o == nil {
 		return nil, errNoTail
 	}
-	x.stays = stays
-	tail.of(x, false)
+	setOwner(x, o, false)
 	tail.keeper, x.cancel = k, nil
 	tail.counter, tail.status = x.req.counter, int16(w.status)
 	x.counting = false
@@ -91,8 +88,12 @@ func (w ResponseLayer) KeepOpen(k Keeper) (*Tail, error) {
 	return tail, nil
 }
 
-// finish notes that the answer has ended. The result is as laterLine.write has it.
+// finish notes, once, that the answer has ended. The result is as laterLine.write has it.
 func (w *Tail) finish(p *port) (fullLog AccessLog) {
+	if w.finished {
+		return nil
+	}
+	w.finished = true
 	t := p.stats
 	t.Ended++
 	if p.server.settings.Load().Count {
@@ -126,18 +127,4 @@ func (w *Tail) takePace(p *stream.Pace) {
 	if m := w.more; m != nil && m.pace != nil {
 		*p, m.pace = *m.pace, nil
 	}
-}
-
-// stayer is a body that goes on with an answer.
-type stayer interface {
-	loop.Task
-	begin(t *loop.Thread) coro.Code
-	lost(t *loop.Thread, p *port)
-}
-
-// lost ends an answer that has not begun to be kept open: its handler has called Goexit, or was
-// killed.
-func (w *Tail) lost(t *loop.Thread, p *port) {
-	defer w.finish(p)
-	w.conclude(t)
 }

@@ -13,8 +13,9 @@ import (
 // protocols has the types of package conn that belong to one protocol, by the prefix of the files
 // that may name them. Other files use a carrier (conn/carrier.go), which both protocols implement.
 var protocols = map[string][]string{
-	"h1_": {"turn", "ofConnection", "framing", "greeting", "handed", "tail1"},
-	"h2_": {"h2stream", "session", "activeState", "h2link", "tunnel", "remnant", "handed2", "tail2"},
+	"h1_": {"turn", "ofConnection", "framing", "greeting", "h1Hijacked", "h1KeptOpen"},
+	"h2_": {"h2stream", "session", "activeState", "h2link", "tunnel", "remnant", "h2Hijacked",
+		"h2KeptOpen"},
 }
 
 // knowing has the files that name such a type all the same, and the reasons.

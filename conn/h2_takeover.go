@@ -1,0 +1,122 @@
+package conn
+
+import (
+	"net/netip"
+	"sync"
+
+	"github.com/lwango/lwango/coro"
+	"github.com/lwango/lwango/loop"
+	"github.com/lwango/lwango/stream"
+)
+
+// h2Hijacked is a stream of HTTP/2 that a handler has taken over.
+type h2Hijacked struct {
+	*h2stream
+	takeover
+
+	// While a LightKeeper has no link.
+	client *peer // of the link; nil: it is the connection's
+	taken  int64
+}
+
+// links are those that LightKeepers had.
+var links = sync.Pool{New: func() any { return new(h2link) }}
+
+// Run implements loop.Task.
+func (h *h2Hijacked) Run(t *loop.Thread) coro.Code { return runKeeper(h, t) }
+
+// BeforeEnd implements loop.EndHandler.
+func (h *h2Hijacked) BeforeEnd() { endKeeper(h, &h.thread) }
+
+// ClientGone implements loop.Task.
+func (h *h2Hijacked) ClientGone() { h.clientLeft() }
+
+// Client implements loop.Client.
+func (h *h2Hijacked) Client() netip.Addr { return clientOf(h) }
+
+// Describe says what the stream's thread does, for a dump of threads.
+func (h *h2Hijacked) Describe() string { return describe(h, "hijacked") }
+
+func (h *h2Hijacked) failed(what string, args ...any) {
+	if h.kept {
+		logFailed(h, what, args)
+	} else {
+		h.h2stream.failed(what, args...)
+	}
+}
+
+// exchange implements record: the handler may use its request, but nothing else does.
+func (h *h2Hijacked) exchange() *exchange { return nil }
+
+// peer implements owner.
+func (h *h2Hijacked) peer() peer {
+	switch {
+	case h.link != nil:
+		return h.link.client
+	case h.client != nil:
+		return *h.client
+	}
+	return h.s.remote
+}
+
+// giveUp implements owner.
+func (h *h2Hijacked) giveUp(t *loop.Thread) { h.dropRequest(t, h.defers()) }
+
+// attach implements owner. It gives a LightKeeper its link, unless it has it.
+func (h *h2Hijacked) attach(t *loop.Thread) {
+	if h.link == nil {
+		l := links.Get().(*h2link)
+		l.st, l.taken, l.client, l.noWait = h.h2stream, h.taken, h.peer(), true
+		l.in.link, l.out.link = l, l
+		h.link = l
+		h.keeper.(LightKeeper).Attach(l)
+	}
+	h.link.in.Unwatch(t)
+}
+
+// lasts implements owner. The keeper may have closed the link.
+func (h *h2Hijacked) lasts(t *loop.Thread) bool {
+	return !h.link.closed && h.link.in.Watch(t) == nil
+}
+
+// rest implements owner. It takes its link from a LightKeeper, if nothing else depends on it.
+func (h *h2Hijacked) rest(*loop.Thread) coro.Code {
+	l, none := h.link, stream.Limit{}
+	if l.in.Ready() { // the keeper may have waited between its last look at the stream and the end
+		return coro.Yield
+	}
+	k, ok := h.keeper.(LightKeeper)
+	if !ok || l.out.thread != nil || l.in.limit != none || l.out.limit != none || l.first != nil ||
+		l.resets || h.duplexing || len(h.Pending) > 0 {
+		return coro.Suspend
+	}
+	k.Detach()
+	h.taken = l.taken
+	if h.client == nil && l.client != h.s.remote {
+		h.client = new(peer)
+		*h.client = l.client
+	}
+	h.link = nil
+	*l = h2link{}
+	links.Put(l)
+	return coro.Suspend
+}
+
+// complete implements owner.
+func (h *h2Hijacked) complete(*loop.Thread) coro.Code { return coro.Abort }
+
+// release implements owner. It closes the stream.
+func (h *h2Hijacked) release(t *loop.Thread) {
+	defer h.leave(t)
+	if h.line != nil {
+		h.line.write(&h.takeover)
+	}
+	l := h.link
+	l.failed = h.panicked
+	if !l.closed {
+		_ = l.Close()
+	}
+	if h.cancel != nil {
+		h.cancel(nil)
+	}
+}
