@@ -81,8 +81,8 @@ func TestDescribe(t *testing.T) {
 	}, plain, direct)
 }
 
-// TestDescribeOwners: over both protocols, a dump of threads says who serves what a handler has left:
-// the handler itself, or a keeper.
+// TestDescribeOwners: over both protocols, a dump of threads says of which request a connection or
+// stream is that a handler has taken over, and an answer that is kept open.
 func TestDescribeOwners(t *testing.T) {
 	run(t, func(t *testing.T, m mode) {
 		ids, entered := make(chan string, 1), make(chan bool, 1)

@@ -28,7 +28,7 @@ func (t *turn) closeAfter(persistent bool) {
 }
 
 // lingeringClose begins a lingering close. Behind a cut, closeTLS says nothing, so that a TLS
-// client can tell. The caller does nothing more with the connection, whose task is a lingering then.
+// client can tell. The caller does nothing more with the connection: its task is a lingering now.
 func (t *turn) lingeringClose() {
 	c := t.c
 	if t.flush() != nil && !t.aborted {

@@ -264,7 +264,8 @@ func (st *h2stream) exchange() *exchange {
 
 // Describe says what the stream's thread does, for a dump of threads.
 func (st *h2stream) Describe() string {
-	return fmt.Sprintf("client %s, HTTP/2 stream %d, %s", st.s.remote.addrPort(), st.ID, st.x.summary())
+	return fmt.Sprintf("client %s, HTTP/2 stream %d, %s",
+		st.s.remote.addrPort(), st.ID, st.x.summary())
 }
 
 func (st *h2stream) server() *Server { return st.s.port.server }

@@ -110,8 +110,8 @@ func (r *h2KeptOpen) release(t *loop.Thread) {
 	}
 }
 
-// dropRequest gives up the request of a stream whose handler has returned. With kept, it leaves it to
-// the functions that are deferred.
+// dropRequest gives up the request of a stream whose handler has returned. With kept, it leaves the
+// request to the functions that are deferred.
 func (st *h2stream) dropRequest(t *loop.Thread, kept bool) {
 	x := st.x
 	st.x = nil
