@@ -28,7 +28,7 @@ func (t *turn) readProxyHeader() error {
 		w.known, w.local = true, peerOf(h.Destination)
 		c.remote = peerOf(h.Source)
 	}
-	if fields.Secure || !fields.Said && h.Destination.Port() == httpsPort {
+	if fields.SSL || !fields.HasSSL && h.Destination.Port() == httpsPort {
 		c.state |= secured
 	}
 	return c.port.server.admission.recount(c, t.set)

@@ -1,15 +1,15 @@
 package proxyproto
 
-// TLVs reads the fields behind the addresses of version 2, of type, length and value, in pieces as
-// they arrive. It wants to know nothing but whether the client uses TLS. The zero value is ready.
+// TLVs reads the fields that follow the addresses of version 2, of type, length and value, in
+// pieces as they arrive. It only looks for the field about TLS. The zero value is ready.
 type TLVs struct {
 	head [3]byte // of the present field: type and length
 	have int     // bytes of head
 	left int     // bytes of the value still to come
 	next bool    // the first of them comes next
 
-	// Said is true if there is a field about TLS; then Secure says whether the client has come by it.
-	Said, Secure bool
+	// HasSSL is true if there is a field about TLS; then SSL says whether the client uses TLS.
+	HasSSL, SSL bool
 }
 
 // From section 2.2.6 of the protocol's text.
@@ -18,7 +18,7 @@ const (
 	clientSSL = 0x01 // a bit of the first byte of its value
 )
 
-// Read takes the next bytes. A field that is cut off at the header's end says nothing more.
+// Read takes the next bytes. A field that is cut off at the header's end counts no more.
 func (t *TLVs) Read(b []byte) {
 	for len(b) > 0 {
 		if t.have < len(t.head) {
@@ -30,7 +30,7 @@ func (t *TLVs) Read(b []byte) {
 			}
 		} else {
 			if t.next && t.head[0] == typeSSL {
-				t.Said, t.Secure = true, b[0]&clientSSL != 0
+				t.HasSSL, t.SSL = true, b[0]&clientSSL != 0
 			}
 			n := min(t.left, len(b))
 			b, t.left, t.next = b[n:], t.left-n, false

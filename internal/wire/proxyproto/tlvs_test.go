@@ -30,8 +30,8 @@ func TestTLVs(t *testing.T) {
 				rest = rest[n:]
 			}
 			got := "unsaid"
-			if fields.Said {
-				got = map[bool]string{true: "secure", false: "plain"}[fields.Secure]
+			if fields.HasSSL {
+				got = map[bool]string{true: "secure", false: "plain"}[fields.SSL]
 			}
 			if got != want {
 				t.Errorf("%.40q, %d bytes at a time: got %s, want %s", raw, size, got, want)
@@ -55,11 +55,11 @@ func FuzzTLVs(f *testing.F) {
 		for rest := raw; len(rest) > 3; {
 			length := int(rest[1])<<8 | int(rest[2])
 			if rest[0] == 0x20 && length > 0 {
-				want.Said, want.Secure = true, rest[3]&1 != 0
+				want.HasSSL, want.SSL = true, rest[3]&1 != 0
 			}
 			rest = rest[min(3+length, len(rest)):]
 		}
-		if got.Said != want.Said || got.Secure != want.Secure {
+		if got.HasSSL != want.HasSSL || got.SSL != want.SSL {
 			t.Errorf("%q, %d bytes at a time: %v, %v", raw, size, got, want)
 		}
 	})
