@@ -264,7 +264,7 @@ func (x *exchange) ofProxy() bool {
 // elsewhere reports whether the request must come by another connection, because of its host.
 func (x *exchange) elsewhere() bool {
 	c := x.c
-	if c.tls == nil || c.port.Elsewhere == nil {
+	if c.tls == nil || c.port.Misdirected == nil {
 		return false
 	}
 	host := x.req.Layer().HostView()
@@ -276,7 +276,7 @@ func (x *exchange) elsewhere() bool {
 		return false
 	}
 	name := string(host)
-	if c.port.Elsewhere(t.sni, name) {
+	if c.port.Misdirected(t.sni, name) {
 		return true
 	}
 	t.host, t.hostFor = name, x.set

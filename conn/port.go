@@ -28,10 +28,10 @@ type Listener struct {
 	// must be among NextProtos, and otherwise with prior knowledge (RFC 9113 section 3).
 	HTTP2 bool
 
-	// Elsewhere, if not nil, reports whether a request for host must come by another connection than
+	// Misdirected, if not nil, reports whether a request for host must come by another connection than
 	// one whose client has asked for the name sni in its handshake. A client of HTTP/2 may ask for any
 	// host on one connection (RFC 9113 section 9.1.1); then it gets 421.
-	Elsewhere func(sni, host string) bool
+	Misdirected func(sni, host string) bool
 }
 
 // port is what the connections of one listener on one loop share.

@@ -230,7 +230,7 @@ func handshakeTurn(t *testing.T, after time.Duration) {
 	}
 	g := <-done
 	free()
-	if !upstream.Busy(g.err) || !errors.Is(g.err, handshake.ErrNoTurn) {
+	if !upstream.Busy(g.err) || !errors.Is(g.err, handshake.ErrNoSlot) {
 		t.Error(g.err)
 	}
 	if got := r.missed(); len(got) > 0 {

@@ -54,7 +54,7 @@ func (s Source) listeners(c *Config, dir string) error {
 		case len(own.Certificates) == 0 && own.GetCertificate == nil && own.GetConfigForClient == nil:
 			return fmt.Errorf("listen %s: TLS has no certificate", l.Listen)
 		default:
-			l.TLS.Config, l.HTTP2 = certs.Offer(own), true // to whom it offers that
+			l.TLS.Config, l.HTTP2 = certs.OfferHTTP1(own), true // to whom it offers that
 		}
 		if l.Address.Port() == 0 {
 			free = append(free, len(c.Listeners))

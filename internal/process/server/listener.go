@@ -30,10 +30,10 @@ func newListener(sock *sockets.Socket, lc config.Listener, n int,
 	l := &listener{socket: sock, config: lc, given: make([][]int, n),
 		handles: make([][]*loop.Listener, n)}
 	l.Listener = conn.Listener{Name: lc.Address.String(), Terms: new(atomic.Uint32), HTTP2: lc.HTTP2,
-		Elsewhere: func(sni, host string) bool { return certs.Elsewhere(l.certs.Load(), sni, host) }}
+		Misdirected: func(sni, host string) bool { return certs.Misdirected(l.certs.Load(), sni, host) }}
 	if lc.TLS.Config != nil {
 		l.certs.Store(lc.TLS.Config)
-		l.TLS = obtainer.Live(&l.certs)
+		l.TLS = obtainer.ListenerConfig(&l.certs)
 	}
 	for i := range n {
 		var err error
@@ -70,7 +70,7 @@ const (
 // warnOfCerts logs the concerns of all certificates.
 func (s *server) warnOfCerts(now time.Time) {
 	s.warned = now
-	for _, c := range s.config.Certs().Concerns(now) {
+	for _, c := range s.config.Certs().Warnings(now) {
 		c.Warn(s.own)
 	}
 }

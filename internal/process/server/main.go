@@ -164,8 +164,9 @@ func (p *Program) Main(ctx context.Context, o *Options, file string, stdout, std
 			return exitUsage
 		}
 		fmt.Fprintf(stdout, "%s: ok\n", cmp.Or(src.File, "built-in defaults"))
-		for _, w := range c.Certs().Concerns(time.Now()) {
-			fmt.Fprintf(stderr, "lwango: warning: the certificate %s (%s) %s\n", w.Cert, w.Position, w.What)
+		for _, w := range c.Certs().Warnings(time.Now()) {
+			fmt.Fprintf(stderr, "lwango: warning: the certificate %s (%s) %s\n", w.Cert, w.Position,
+				w.Problem)
 		}
 		if o.asked != "" {
 			if err := c.Explain(stdout, o.asked); err != nil {

@@ -78,7 +78,7 @@ func TestStricterHTTP2(t *testing.T) {
 		t.Fatal(err)
 	}
 	ponged := func() bool {
-		head := make([]byte, http2.HeaderSize)
+		head := make([]byte, http2.FrameHeaderLen)
 		must.Get(io.ReadFull(c, head))(t)
 		h := http2.ParseHeader(head)
 		must.Get(io.CopyN(io.Discard, c, int64(h.Length)))(t)
@@ -87,7 +87,7 @@ func TestStricterHTTP2(t *testing.T) {
 	for !ponged() {
 	}
 	s.reload(text("client_ca = \"ca.pem\"\n"))
-	if rest, err := io.ReadAll(c); err != nil || len(rest) < http2.HeaderSize ||
+	if rest, err := io.ReadAll(c); err != nil || len(rest) < http2.FrameHeaderLen ||
 		http2.ParseHeader(rest).Type != http2.GoAway {
 		t.Errorf("%q, %v", rest, err)
 	}

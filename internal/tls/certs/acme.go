@@ -40,7 +40,7 @@ type ACME struct {
 	Folder string
 }
 
-// same reports whether both ask for the same.
+// same reports whether both have the same settings.
 func (a *ACME) same(b *ACME) bool {
 	if a == nil || b == nil {
 		return a == b
@@ -49,7 +49,7 @@ func (a *ACME) same(b *ACME) bool {
 		slices.Equal(a.Domains, b.Domains)
 }
 
-// Check checks the keys, and reports what is wrong to the file. Relative paths begin in dir. See
+// Check checks the keys, and reports errors at the table of the file. Relative paths begin in dir. See
 // CheckFolder for made.
 func (a *ACME) Check(dir string, made bool) {
 	if a.Table.Has("email") {
@@ -86,7 +86,7 @@ func (a *ACME) Check(dir string, made bool) {
 		cache = filepath.Join(state, "acme")
 		a.Table.Assume("cache", confpath.Join(dir, cache))
 	}
-	// Certificates of a directory for tests must not be taken for those of another one.
+	// Certificates of a test directory must not be used for those of another one.
 	a.Folder = filepath.Join(confpath.Join(dir, cache), strings.Map(func(r rune) rune {
 		if r == '.' || r == '-' || r >= '0' && r <= '9' || r >= 'a' && r <= 'z' ||
 			r >= 'A' && r <= 'Z' {
@@ -99,7 +99,7 @@ func (a *ACME) Check(dir string, made bool) {
 	}
 }
 
-// checkDomain says why the challenge tls-alpn-01 is of no use for name, in lower case.
+// checkDomain returns why the challenge tls-alpn-01 cannot prove name, which is in lower case.
 func checkDomain(name string) error {
 	if _, err := netip.ParseAddr(strings.Trim(name, "[]")); err == nil {
 		return errors.New("expected a name, and no address")
@@ -122,9 +122,9 @@ func checkDomain(name string) error {
 	return nil
 }
 
-// CheckFolder returns an error if no files can be made in the folder, or it cannot be made. The
-// folder of cache may be missing, but the one around it may not. With made, a missing folder is
-// none of this process's: a start will have made it.
+// CheckFolder returns an error if the folder cannot be made, or no files in it. The folder of cache
+// may be missing, but its parent may not. If made is true, a missing folder is no error of this
+// process: a start makes it.
 func (a *ACME) CheckFolder(made bool) error {
 	dir := a.Folder
 	for range 2 {
@@ -171,21 +171,21 @@ func (a *ACME) read(domain string) (tls.Certificate, error) {
 func (a *ACME) pairs(now time.Time, position string) (all []pair) {
 	for _, name := range a.Domains {
 		p := pair{cert: a.file(name), key: a.file(name), domain: name, position: position}
-		p.unread = p.load(now) // the Obtainer looks into it, and see Set.Keep
+		p.loadErr = p.load(now) // the Obtainer acts on it, and Set.Keep
 		all = append(all, p)
 	}
 	return all
 }
 
-// unfinished begins the names of files that are being written. One that is older than staleAfter is
-// left from a process that was killed.
+// unfinished is the prefix of the names of files that are being written. A process that was killed
+// has left those that are older than staleAfter.
 const (
 	unfinished = ".new-"
 	staleAfter = time.Minute
 )
 
-// sweep removes unfinished files, as they have keys. What it cannot remove now it can perhaps at
-// the next look.
+// sweep removes unfinished files, as they have keys. It tries again at the next
+// review.
 func (a *ACME) sweep() {
 	entries, _ := os.ReadDir(a.Folder)
 	for _, entry := range entries {
@@ -198,7 +198,7 @@ func (a *ACME) sweep() {
 	}
 }
 
-// write puts a file into the folder, for this user alone, so that nobody sees a part of it, not
+// write puts a file into the folder, readable by this user alone. No reader sees a part of it, not
 // even after a loss of power.
 func (a *ACME) write(path string, text []byte) error {
 	f, err := os.CreateTemp(a.Folder, unfinished+"*")

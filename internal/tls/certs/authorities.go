@@ -10,9 +10,9 @@ import (
 	"github.com/lwango/lwango/internal/base/confpath"
 )
 
-// authorities reads the certificates of authorities from a PEM file. It refuses the file for a
-// part that is of no use, such as one that is cut off: package x509 leaves such a part out, and
-// the clients of that authority would be refused without a reason that the operator could see.
+// authorities reads the certificates of authorities from a PEM file. It refuses a file
+// with a part that is no certificate, such as one that is cut off. Package x509 skips such a part;
+// then the clients of that authority would be refused, and the operator would not see why.
 func authorities(path string) (all []*x509.Certificate, err error) {
 	text, err := confpath.Read(path, confpath.MaxFile)
 	if err != nil {
@@ -35,7 +35,7 @@ func authorities(path string) (all []*x509.Certificate, err error) {
 			}
 			all = append(all, cert)
 		case !strings.Contains(block.Type, "PRIVATE KEY") && !strings.Contains(block.Type, "PARAMETERS"):
-			// Perhaps it says whom not to trust, and that would not be done.
+			// It may say whom not to trust, which would have no effect.
 			return nil, fmt.Errorf("%s: part %d: expected a CERTIFICATE, found a %s", path, n, block.Type)
 		}
 		text = rest

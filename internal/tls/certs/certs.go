@@ -1,21 +1,21 @@
-// Package certs has the certificates of TLS listeners: reads them, renews them, obtains them from
+// Package certs has the certificates of TLS listeners: it reads and renews them, obtains them from
 // an authority, and chooses one in a handshake.
 //
-// A TLS is the keys of a [[listener]] about TLS. Check completes it while a configuration is read;
-// then Config is what handshakes go by. From then on it belongs to the server's goroutine, which
-// asks Renew now and then whether there is another Config. A Set is those of a whole configuration.
-// An ACME is acme of [tls], and an Obtainer the server's client of its authority: it has a
-// goroutine, which leaves files that Renew reads. Handshakes, on any loop, call the tls.Config that
-// Obtainer.Live has made.
+// A TLS has the keys of a [[listener]] about TLS. Check completes it while a configuration is read,
+// and sets Config, which handshakes use. From then on a TLS belongs to the server's goroutine, which
+// calls Renew now and then to see whether there is another Config. A Set has the TLS of all
+// listeners. An ACME has the keys of acme in [tls]. An Obtainer is the server's client of that
+// authority: its goroutine writes files, which Renew reads. Handshakes, on any loop, use the
+// tls.Config that Obtainer.ListenerConfig returns.
 //
-//	certs.go        TLS and Set: the keys, and what is in force
+//	certs.go        TLS and Set: the keys, and the certificates in force
 //	pair.go         a certificate with its key: reading, and what is wrong with it
 //	authorities.go  client_ca: the file of authorities
 //	handshake.go    which certificate a client gets
 //	acme.go         ACME: the keys, and the folder of what is obtained
 //	obtain.go       Obtainer: when a certificate is obtained
 //	pause.go        for how long a failed attempt is not repeated, over restarts
-//	turn.go         the lock that lets one process at a time obtain certificates
+//	lock.go         the lock that lets one process at a time obtain certificates
 //	order.go        an order of ACME: account, order, challenge
 package certs
 
@@ -37,27 +37,27 @@ import (
 // TLS is the keys of a listener about TLS.
 type TLS struct {
 	Table settings.Table `toml:",table"`
-	// Files is one certificate with its key, or a list of them, of which the SNI chooses; the first
-	// one is for other names.
+	// Files is one certificate with its key, or a list of them. The SNI chooses one; the first one is
+	// for other names.
 	Files []Files `toml:"tls"`
 	// MinVersion is the least version of TLS; empty: 1.2.
 	MinVersion string `toml:"min_version" oneof:"1.2 1.3"`
 	// CAs is a file of authorities; clients need a certificate of one of them.
 	CAs string `toml:"client_ca"`
-	// CRL is a file of revocation lists, PEM or DER: a client needs a certificate that they do not
-	// have, and so does each authority between it and that of client_ca.
+	// CRL is a file of revocation lists, PEM or DER. They must have neither the certificate of a
+	// client nor one of an authority between the client and that of client_ca.
 	CRL string `toml:"client_crl"`
 	// Strict refuses handshakes for names that no certificate has, and without a name.
 	Strict bool `toml:"strict_sni"`
 
-	// Config is of the keys, or of the program; nil: the listener has no TLS. It is not changed:
-	// another one comes into its place.
+	// Config is made of the keys, or by the program; nil: the listener has no TLS. It does not change:
+	// another Config replaces it.
 	Config *tls.Config
 
 	pairs   []pair       // of Files
 	crl     *crl.File    // of CRL; nil: none
 	trusted []pair       // the authorities of CAs, without keys
-	log     *slog.Logger // for what clients cause
+	log     *slog.Logger // of what clients cause
 }
 
 // Files are one certificate with its key, both PEM files.
@@ -73,10 +73,10 @@ type Files struct {
 	_ struct{} `gone:"ocsp" why:"responses are not stapled any more, as authorities have ended OCSP"`
 }
 
-// Check makes Config of the keys, and reports what is wrong to the file. Relative paths begin in
-// dir. a, which may be nil, is what is obtained; protocols are for ALPN; log is for what clients
-// cause. A client gets a certificate whose names fit its SNI, and the first one where none does, or
-// the client sends none.
+// Check makes Config of the keys, and reports errors at the table of the file. Relative paths begin
+// in dir. a, which may be nil, obtains certificates; protocols are for ALPN; log is for what clients
+// cause. A client gets a certificate for its SNI. If no certificate is for it, or the client sends
+// no SNI, it gets the first one.
 func (t *TLS) Check(dir string, a *ACME, protocols []string, log *slog.Logger) {
 	if len(t.Files) == 0 {
 		if t.Table.Has("tls") {
@@ -152,20 +152,20 @@ func (t *TLS) certify() {
 	var missing []string
 	for i := range t.pairs {
 		if p := &t.pairs[i]; p.leaf != nil {
-			t.Config.Certificates = append(t.Config.Certificates, p.read)
+			t.Config.Certificates = append(t.Config.Certificates, p.tlsCert)
 		} else {
 			missing = append(missing, p.domain)
 		}
 	}
-	t.Config.GetCertificate = choose(t.Config.Certificates)
+	t.Config.GetCertificate = certificateBySNI(t.Config.Certificates)
 	if t.Strict || missing != nil {
-		t.Config.GetConfigForClient = refuse(t.Config.Certificates, t.Strict, missing, t.log)
+		t.Config.GetConfigForClient = rejectUnknownNames(t.Config.Certificates, t.Strict, missing, t.log)
 	}
 }
 
-// Stricter reports whether t asks more of its clients than old did at the same address: TLS, a
-// later version of it, a certificate, or one of another authority, or that is not revoked. What a
-// tls.Config of the program decides in GetConfigForClient is the program's own.
+// Stricter reports whether t asks more of its clients than old did at the same address: TLS, a later
+// version of it, a certificate, one of another authority, or one that is not revoked. Stricter does
+// not know what the GetConfigForClient of a program's tls.Config decides.
 func (t *TLS) Stricter(old *TLS) bool {
 	if t.Config == nil || old.Config == nil {
 		return t.Config != nil
@@ -177,14 +177,14 @@ func (t *TLS) Stricter(old *TLS) bool {
 		t.CRL != "" && t.CRL != old.CRL || t.crl != nil && old.crl != nil && t.crl.Stricter(old.crl)
 }
 
-// Renew reads the certificates and lists whose files have changed, and reports whether there is a
-// new Config, and whether clients are refused, whichever they are, that were not: a certificate was
-// revoked. A pair that cannot be used leaves the old one in force until its files change again,
-// since one of them may be still to come, or until they can be read. Renew logs what it does, but
-// nothing again of files that still cannot be read.
+// Renew reads the certificates and lists whose files have changed. renewed says that there is a new
+// Config, and stricter that a certificate was revoked, so that clients are refused who were not
+// before. If a pair cannot be used, the old one stays in force until the files change again (one of
+// the two may still be written) or can be read. Renew logs what it does. It logs only once that
+// files cannot be read.
 func (t *TLS) Renew(now time.Time, log *slog.Logger) (renewed, stricter bool) {
 	if t.crl != nil {
-		_, stricter = t.crl.Renew(now, log) // handshakes go by it at once
+		_, stricter = t.crl.Renew(now, log) // handshakes use it at once
 	}
 	for i := range t.pairs {
 		p := &t.pairs[i]
@@ -200,7 +200,7 @@ func (t *TLS) Renew(now time.Time, log *slog.Logger) (renewed, stricter bool) {
 		if err != nil {
 			log.Error("certificate cannot be renewed, the old one stays", "cert", p.cert, "error", err)
 		}
-		for _, c := range p.concerns(now) {
+		for _, c := range p.warnings(now) {
 			c.Warn(log)
 		}
 		switch {
@@ -228,7 +228,7 @@ func (s Set) Obtains() bool {
 	})
 }
 
-// Paths returns the files that are read again by Renew.
+// Paths returns the files that Renew reads again.
 func (s Set) Paths() (paths []string) {
 	for _, t := range s {
 		for _, p := range t.pairs {
@@ -241,24 +241,24 @@ func (s Set) Paths() (paths []string) {
 	return paths
 }
 
-// Concerns returns what is wrong with the certificates, and with the authorities of clients: why
-// one side refuses them, or will soon.
-func (s Set) Concerns(now time.Time) (all []Concern) {
+// Warnings returns the problems of the certificates, and of the authorities of clients, for which
+// one side refuses a certificate now, or will soon.
+func (s Set) Warnings(now time.Time) (all []Warning) {
 	for _, t := range s {
 		for i := range t.pairs {
-			all = append(all, t.pairs[i].concerns(now)...)
+			all = append(all, t.pairs[i].warnings(now)...)
 		}
 		for i := range t.trusted {
 			p := &t.trusted[i]
-			if what := p.timeConcern(now); what != "" {
-				all = append(all, p.concern(fmt.Sprintf("of the authority %s %s", p.leaf.Subject, what)))
+			if what := p.timeProblem(now); what != "" {
+				all = append(all, p.warning(fmt.Sprintf("of the authority %s %s", p.leaf.Subject, what)))
 			}
 		}
 	}
 	return all
 }
 
-// Certificates returns what there is to say of them, each file once.
+// Certificates returns the certificates for the status page, each file once.
 func (s Set) Certificates() []metrics.Certificate {
 	all, seen := []metrics.Certificate{}, map[string]bool{}
 	for _, t := range s {
@@ -281,9 +281,10 @@ func (s Set) Certificates() []metrics.Certificate {
 	return all
 }
 
-// Keep puts the certificates of before, which are in force, into s where the files of obtained ones
-// cannot be read just now: a file may have gone, belong to root, or take a descriptor that is not
-// left. The Obtainer replaces it at its next look. Keep also does so where the file is for later.
+// Keep puts obtained certificates of before, which are in force, into s where their files cannot be
+// read now: a file may be gone or belong to root, or no descriptor may be left. The Obtainer
+// replaces such a certificate at its next review. Keep also does so where the certificate of the
+// file is not valid yet.
 func (s Set) Keep(before Set, log *slog.Logger) {
 	inForce := map[string]pair{}
 	for _, t := range before {
@@ -301,10 +302,10 @@ func (s Set) Keep(before Set, log *slog.Logger) {
 				continue
 			}
 			if early {
-				old.again = p.leaf.NotBefore
+				old.rereadAt = p.leaf.NotBefore
 			} else {
 				log.Warn("certificate cannot be read, the one in force stays", "cert", p.cert, "error",
-					p.unread)
+					p.loadErr)
 			}
 			old.position = p.position
 			t.pairs[i] = old

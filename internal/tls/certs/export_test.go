@@ -5,6 +5,6 @@ import (
 	"iter"
 )
 
-var Index = index
+var Index = indexByName
 
-func (n certNames) Of(sni string) iter.Seq[*tls.Certificate] { return n.of(sni) }
+func (n certNames) Of(sni string) iter.Seq[*tls.Certificate] { return n.matching(sni) }

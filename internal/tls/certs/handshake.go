@@ -13,10 +13,10 @@ import (
 	"github.com/lwango/lwango/internal/base/ascii"
 )
 
-// Live returns the configuration of a listener that is served. Handshakes go by what current holds
-// at their time. It stays, and with it the keys of session tickets: so a reload costs no client its
-// session.
-func (o *Obtainer) Live(current *atomic.Pointer[tls.Config]) *tls.Config {
+// ListenerConfig returns the tls.Config of a listener. Each handshake uses the tls.Config that
+// current has at its time. The returned one stays over reloads, and with it the keys of session
+// tickets, so a reload costs no client its session.
+func (o *Obtainer) ListenerConfig(current *atomic.Pointer[tls.Config]) *tls.Config {
 	return &tls.Config{GetConfigForClient: func(hello *tls.ClientHelloInfo) (*tls.Config, error) {
 		if answer := o.answer(hello); answer != nil {
 			return answer, nil
@@ -33,12 +33,12 @@ func (o *Obtainer) Live(current *atomic.Pointer[tls.Config]) *tls.Config {
 			own = own.Clone()
 			own.NextProtos = c.NextProtos
 		}
-		return Offer(own), err
+		return OfferHTTP1(own), err
 	}}
 }
 
-// answer returns what an authority gets that verifies a domain (RFC 8737), and nil for all other
-// clients. It is the same at all listeners.
+// answer returns the tls.Config for an authority that verifies a domain (RFC 8737), and nil for all
+// other clients. It is the same at all listeners.
 func (o *Obtainer) answer(hello *tls.ClientHelloInfo) *tls.Config {
 	if len(hello.SupportedProtos) != 1 || hello.SupportedProtos[0] != acme.ALPNProto {
 		return nil
@@ -51,9 +51,9 @@ func (o *Obtainer) answer(hello *tls.ClientHelloInfo) *tls.Config {
 		NextProtos: []string{acme.ALPNProto}, SessionTicketsDisabled: true}
 }
 
-// Offer returns c, or a copy of it that offers HTTP/1.1, too; and HTTP/2, if c names no protocol.
-// What else there is, such as the protocol by which a certificate is asked for, stays.
-func Offer(c *tls.Config) *tls.Config {
+// OfferHTTP1 returns c, or a copy of it that offers HTTP/1.1, too; and HTTP/2, if c names no
+// protocol. Other protocols of c, such as that of ACME's challenge, stay.
+func OfferHTTP1(c *tls.Config) *tls.Config {
 	const h1, h2 = "http/1.1", "h2"
 	if slices.Contains(c.NextProtos, h1) {
 		return c
@@ -66,33 +66,35 @@ func Offer(c *tls.Config) *tls.Config {
 	return c
 }
 
-// choose returns a GetCertificate that gives clients a certificate for their SNI, if there is one.
-// Without it, crypto/tls gives a client that can use none of these the first certificate of all,
-// which may be another name's.
-func choose(certs []tls.Certificate) func(*tls.ClientHelloInfo) (*tls.Certificate, error) {
-	byName := index(certs)
+// certificateBySNI returns a GetCertificate that gives clients a certificate for their SNI, if
+// there is one. Without this function, crypto/tls gives a client that can use none of these
+// certificates the first one of the configuration, which may be for another name.
+func certificateBySNI(
+	certs []tls.Certificate,
+) func(*tls.ClientHelloInfo) (*tls.Certificate, error) {
+	byName := indexByName(certs)
 	return func(hello *tls.ClientHelloInfo) (own *tls.Certificate, err error) {
-		for cert := range byName.of(hello.ServerName) {
+		for cert := range byName.matching(hello.ServerName) {
 			if hello.SupportsCertificate(cert) == nil {
 				return cert, nil
 			}
 			own = cert // the handshake fails, unless there is another one
 		}
-		return own, nil // nil: crypto/tls takes what else there is
+		return own, nil // nil: crypto/tls takes another one
 	}
 }
 
-// refuse returns a GetConfigForClient that turns clients away whose SNI none of the certificates is
-// for: if strict, all of them, and those that send none, and otherwise those that ask for one of
-// the missing domains. It is asked before a session is resumed; then crypto/tls asks for no
-// certificate.
-func refuse(certs []tls.Certificate, strict bool, missing []string,
+// rejectUnknownNames returns a GetConfigForClient that turns clients away whose SNI none of the
+// certificates is for. If strict, it turns away all of these, and clients without SNI; otherwise
+// only clients that ask for one of the missing domains. crypto/tls also calls it before it resumes
+// a session, when it does not call GetCertificate.
+func rejectUnknownNames(certs []tls.Certificate, strict bool, missing []string,
 	log *slog.Logger) func(*tls.ClientHelloInfo) (*tls.Config, error) {
 	// Without a certificate crypto/tls sends the alert unrecognized_name (RFC 6066 section 3).
 	none := &tls.Config{SessionTicketsDisabled: true}
-	byName := index(certs)
+	byName := indexByName(certs)
 	return func(hello *tls.ClientHelloInfo) (*tls.Config, error) {
-		for range byName.of(hello.ServerName) {
+		for range byName.matching(hello.ServerName) {
 			return nil, nil
 		}
 		if name := strings.ToLower(hello.ServerName); slices.Contains(missing, name) {
@@ -108,10 +110,10 @@ func refuse(certs []tls.Certificate, strict bool, missing []string,
 }
 
 // certNames has certificates by their DNS names in lower case, wildcards included, each list in the
-// order of the configuration. A handshake looks two of them up, however many there are.
+// order of the configuration. A handshake looks up two names, however many there are.
 type certNames map[string][]*tls.Certificate
 
-func index(certs []tls.Certificate) certNames {
+func indexByName(certs []tls.Certificate) certNames {
 	all := certNames{}
 	for i := range certs {
 		for _, name := range certs[i].Leaf.DNSNames {
@@ -122,9 +124,10 @@ func index(certs []tls.Certificate) certNames {
 	return all
 }
 
-// of returns the certificates for the name that a client asks for (SNI, which is never an address:
-// RFC 6066 section 3): first those that have it itself, and then those with a wildcard for it.
-func (n certNames) of(sni string) iter.Seq[*tls.Certificate] {
+// matching returns the certificates for the name that a client asks for (SNI, which is never an
+// address: RFC 6066 section 3): first those with the name itself, then those with a wildcard for
+// it.
+func (n certNames) matching(sni string) iter.Seq[*tls.Certificate] {
 	return func(yield func(*tls.Certificate) bool) {
 		name := strings.TrimSuffix(ascii.ToLower(sni), ".")
 		keys := []string{name}
@@ -141,22 +144,23 @@ func (n certNames) of(sni string) iter.Seq[*tls.Certificate] {
 	}
 }
 
-// Elsewhere reports whether another certificate is for host than those that a client is shown which
-// asks for the name sni. If none is for host, the answer is the same by any connection.
-func Elsewhere(c *tls.Config, sni, host string) bool {
+// Misdirected reports whether a request for host needs another connection: a certificate is for
+// host, and a client whose SNI is sni is shown another one. If no certificate is for host, no
+// connection would be better.
+func Misdirected(c *tls.Config, sni, host string) bool {
 	if c == nil {
 		return false
 	}
 	known := slices.ContainsFunc(c.Certificates, func(cert tls.Certificate) bool {
-		return isFor(&cert, sni)
+		return hasName(&cert, sni)
 	})
 	own := false
 	for i := range c.Certificates {
 		cert := &c.Certificates[i]
-		if !isFor(cert, host) {
+		if !hasName(cert, host) {
 			continue
 		}
-		if shown := i == 0; known && isFor(cert, sni) || !known && shown {
+		if shown := i == 0; known && hasName(cert, sni) || !known && shown {
 			return false
 		}
 		own = true
@@ -164,6 +168,6 @@ func Elsewhere(c *tls.Config, sni, host string) bool {
 	return own
 }
 
-func isFor(cert *tls.Certificate, name string) bool {
+func hasName(cert *tls.Certificate, name string) bool {
 	return name != "" && cert.Leaf != nil && cert.Leaf.VerifyHostname(name) == nil
 }

@@ -64,7 +64,7 @@ func TestStrictOffersHTTP2(t *testing.T) {
 		must.Do(t, file.Err())
 		var current atomic.Pointer[tls.Config]
 		current.Store(l.Config)
-		live := certs.NewObtainer(certs.Options{}, slog.Default()).Live(&current)
+		live := certs.NewObtainer(certs.Options{}, slog.Default()).ListenerConfig(&current)
 		got, err := live.GetConfigForClient(&tls.ClientHelloInfo{ServerName: "a.test"})
 		if err != nil || !slices.Contains(got.NextProtos, "h2") {
 			t.Errorf("strict_sni = %v: %v, %v", strict, got.NextProtos, err)

@@ -15,8 +15,8 @@ import (
 )
 
 // Obtainer obtains certificates, and renews them, by ACME (RFC 8555) and its challenge tls-alpn-01
-// (RFC 8737). What it has obtained it leaves as files in a folder, which are read like all others;
-// so no handshake waits for it, and another process may use the same folder.
+// (RFC 8737). It writes the certificates as files into a folder, and the server reads them like
+// all others. So no handshake waits for the Obtainer, and another process may use the same folder.
 //
 // It is not autocert's Manager, which cannot be ended, keeps an authority's reasons to itself, and
 // makes a second order after each that has failed.
@@ -26,7 +26,7 @@ type Obtainer struct {
 
 	options Options
 	log     *slog.Logger
-	answers sync.Map // of challenges: a *tls.Certificate for each domain that is verified just now
+	answers sync.Map // of challenges: a *tls.Certificate for each domain that is being verified
 	task    *task    // nil: none has begun
 }
 
@@ -39,8 +39,8 @@ type Options struct {
 	// hour.
 	LeastPause, MostPause time.Duration
 
-	// FinishLimit is how long an Obtainer goes on after its end for a certificate that the authority
-	// signs already: it counts those that it gives. 0: 10 s.
+	// FinishLimit is how long an Obtainer that was told to end still waits for a certificate that the
+	// authority is issuing: authorities limit how many they issue. 0: 10 s.
 	FinishLimit time.Duration
 }
 
@@ -52,7 +52,7 @@ func NewObtainer(o Options, log *slog.Logger) *Obtainer {
 	return &Obtainer{News: make(chan struct{}, 1), options: o, log: log}
 }
 
-// Obtain lets the Obtainer go by a from now on; nil: nothing is to be obtained.
+// Obtain makes the Obtainer use a from now on; nil: it obtains nothing.
 func (o *Obtainer) Obtain(a *ACME) {
 	before := o.task
 	if before != nil && !before.left && before.config.same(a) {
@@ -79,10 +79,10 @@ func (o *Obtainer) Obtain(a *ACME) {
 	o.task = t
 }
 
-// Busy reports whether there is something to be obtained, or was.
+// Busy reports whether the Obtainer has a task, or had one.
 func (o *Obtainer) Busy() bool { return o.task != nil }
 
-// Leave lets the work end. Obtain may begin it again.
+// Leave ends the work soon. Obtain may begin it again.
 func (o *Obtainer) Leave() {
 	if t := o.task; t != nil {
 		t.left = true
@@ -93,7 +93,7 @@ func (o *Obtainer) Leave() {
 // Wait waits until the work has ended after Leave. That may take FinishLimit.
 func (o *Obtainer) Wait() { o.task.wait() }
 
-// task is the work for one ACME: that of a goroutine.
+// task is the work for one ACME, which a goroutine does.
 type task struct {
 	*Obtainer
 	config *ACME
@@ -108,11 +108,11 @@ type task struct {
 const (
 	longestPause = 24 * time.Hour // that an authority may ask for
 
-	// clockPause is until the next order for a domain whose certificate is over already when it comes.
-	// When the clock is right, it is not over any more, and that is seen at the next review.
+	// clockPause is the time until the next order for a domain if the new certificate has expired by
+	// this computer's clock. Once the clock is right, the next review finds the certificate valid.
 	clockPause = 7 * 24 * time.Hour
 
-	// reviewEvery is how often the files are looked at, whatever the clock did meanwhile.
+	// reviewEvery is how often the files are checked, even if the clock was set meanwhile.
 	reviewEvery = time.Hour
 
 	// orderLimit is for one certificate, and answerLimit for one request. maxAnswer is how many bytes
@@ -129,8 +129,9 @@ func (t *task) wait() {
 	}
 }
 
-// inherit takes over what before, which has ended, has tried with the same account: other domains
-// are no reason to ask for these again at once, and neither is a restart. before may be nil.
+// inherit takes over the attempts of before, a task that has ended, if the account is the same. A
+// change of other domains is no reason to order for these again at once, and neither is a restart.
+// before may be nil.
 func (t *task) inherit(before *task) {
 	t.tried = map[string]*attempts{}
 	for _, domain := range t.config.Domains {
@@ -145,14 +146,14 @@ func (t *task) inherit(before *task) {
 
 // attempts is what a task remembers of a domain that has no certificate yet.
 type attempts struct {
-	pause time.Duration // of the last one; 0: there was none
+	pause time.Duration // after the last attempt; 0: there was none
 	next  time.Time
 
-	unwritten []byte // what has been obtained; authorities do not give it twice
+	unwritten []byte // was issued; authorities do not issue it twice
 }
 
-// run calls rest before it waits.
-func (t *task) run(ctx context.Context, rest func()) {
+// run calls idle before it waits.
+func (t *task) run(ctx context.Context, idle func()) {
 	for {
 		t.config.sweep()
 		var due []string
@@ -170,7 +171,7 @@ func (t *task) run(ctx context.Context, rest func()) {
 		if ctx.Err() != nil {
 			return
 		}
-		rest()
+		idle()
 		wake := time.Now().Add(reviewEvery)
 		for domain, a := range t.tried {
 			at := t.due(domain)
@@ -191,8 +192,8 @@ func (t *task) run(ctx context.Context, rest func()) {
 	}
 }
 
-// due returns when the certificate of a domain is to be renewed: a third of its time before its
-// end, or 30 days. If there is none that is of use, that is long ago.
+// due returns when the certificate of a domain is to be renewed: 30 days, or a third of its time,
+// before its end. It returns a time long ago if there is no certificate that can be used.
 func (t *task) due(domain string) (at time.Time) {
 	cert, err := t.config.read(domain)
 	if err != nil || cert.Leaf.VerifyHostname(domain) != nil {
@@ -207,7 +208,7 @@ func (t *task) attempt(ctx context.Context, due []string) {
 	if len(due) == 0 {
 		return
 	}
-	done, err := t.turn(ctx)
+	done, err := t.lockFolder(ctx)
 	if err != nil {
 		t.postpone(ctx, err, due...)
 		return
@@ -248,16 +249,16 @@ func (t *task) attempt(ctx context.Context, due []string) {
 	}
 }
 
-// tell tells of a new file.
+// tell announces a new file by News.
 func (t *task) tell() {
 	select {
 	case t.News <- struct{}{}:
-	default: // what was told before has not been heard yet
+	default: // the last value was not received yet
 	}
 }
 
-// postpone lets the domains wait for their next attempts. err is why the last ones have failed; nil
-// for one that has not.
+// postpone sets the pauses of the domains until their next attempts. err is why the last attempt has
+// failed, or nil.
 func (t *task) postpone(ctx context.Context, err error, domains ...string) {
 	if ctx.Err() != nil {
 		return
@@ -284,8 +285,9 @@ func (t *task) postpone(ctx context.Context, err error, domains ...string) {
 	}
 }
 
-// checkClock returns an error if a certificate that has just come is not valid at this computer's
-// time. It is kept all the same: the clock may be wrong, and authorities count what they give.
+// checkClock returns an error if a certificate that was just issued is not valid by this computer's
+// clock. The certificate is kept all the same: the clock may be wrong, and authorities limit how many
+// certificates they issue.
 func (t *task) checkClock(domain string) error {
 	cert, err := t.config.read(domain)
 	if err != nil {

@@ -25,12 +25,12 @@ import (
 	"github.com/lwango/lwango/internal/base/sysio"
 )
 
-// register returns a client with an account. It agrees to the authority's terms, as whoever has
-// configured its directory does.
+// register returns a client with an account. It agrees to the authority's terms: the operator
+// who has configured its directory does so.
 func (t *task) register(ctx context.Context) (*acme.Client, error) {
 	ctx, cancel := context.WithTimeout(ctx, orderLimit)
 	defer cancel()
-	// What comes from the authority must find a position: it counts what it gives.
+	// What the authority issues must be writable: it limits how many certificates it issues.
 	if err := sysio.CheckTempDir(t.config.Folder); err != nil {
 		return nil, err
 	}
@@ -47,15 +47,15 @@ func (t *task) register(ctx context.Context) (*acme.Client, error) {
 	_, err = client.Register(ctx, account, acme.AcceptTOS)
 	if errors.Is(err, acme.ErrAccountAlreadyExists) {
 		err = nil
-		if account.Contact != nil { // it may be another one than before
+		if account.Contact != nil { // it may have changed
 			_, err = client.UpdateReg(ctx, account)
 		}
 	}
 	return client, err
 }
 
-// again is how long package acme waits before it asks for the n-th time once more; 0: it does not.
-// For too many requests there are pauses.
+// again is how long package acme waits before it repeats a request for the n-th time; 0: it does
+// not. The pauses of a task are for the status 429.
 func again(n int, _ *http.Request, answer *http.Response) time.Duration {
 	switch {
 	case answer.StatusCode == http.StatusBadRequest && n <= 10: // a nonce that was too old
@@ -161,14 +161,14 @@ func (t *task) order(ctx context.Context, client *acme.Client,
 	return text, nil
 }
 
-// outlive returns a context that ends by that much later than ctx.
+// outlive returns a context that ends later than ctx by a duration.
 func outlive(ctx context.Context, by time.Duration) (context.Context, context.CancelFunc) {
 	longer, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	stop := context.AfterFunc(ctx, func() { time.AfterFunc(by, cancel) })
 	return longer, func() { stop(); cancel() }
 }
 
-// withProblem adds what package acme does not say of an order that was refused.
+// withProblem adds the problem of a refused order to the error of package acme, which omits it.
 func withProblem(err error) error {
 	if refused := (*acme.OrderError)(nil); errors.As(err, &refused) && refused.Problem != nil {
 		return fmt.Errorf("%w: %w", err, refused.Problem)
@@ -176,7 +176,7 @@ func withProblem(err error) error {
 	return err
 }
 
-// authorize proves that the domain is this server's, if the authority does not know it already.
+// authorize proves to the authority that the domain is this server's, if that is not proved yet.
 func (t *task) authorize(ctx context.Context, client *acme.Client, domain, url string) error {
 	z, err := client.GetAuthorization(ctx, url)
 	if err != nil || z.Status == acme.StatusValid {
@@ -201,7 +201,7 @@ func (t *task) authorize(ctx context.Context, client *acme.Client, domain, url s
 	return err
 }
 
-// asked returns the pause that an authority asks for by its error.
+// asked returns the pause for which an authority asks in its error.
 func asked(err error) time.Duration {
 	var e *acme.Error
 	if !errors.As(err, &e) || e.Header == nil {
@@ -217,7 +217,7 @@ func asked(err error) time.Duration {
 	return 0
 }
 
-// bounded bounds the bodies of answers.
+// bounded limits the size of the bodies of answers.
 type bounded struct{ http.RoundTripper }
 
 // RoundTrip implements http.RoundTripper.

@@ -16,66 +16,69 @@ import (
 type pair struct {
 	cert, key string // paths
 	stamp     stamp  // of the files before they were read
-	read      tls.Certificate
+	tlsCert   tls.Certificate
 	leaf      *x509.Certificate // of that; nil until ACME obtains it
-	domain    string            // for which it is obtained; "": it is not
-	unread    error             // why the configuration has no leaf for domain
+	domain    string            // that ACME obtains it for; "": it is no obtained one
+	loadErr   error             // why the configuration has no leaf for domain
 	position  string            // in the configuration
 	strict    bool              // the listener has strict_sni
-	again     time.Time         // a file of acme is to be read then; zero: when it changes
+	rereadAt  time.Time         // a file of acme is to be read then; zero: when it changes
 }
 
 // stamp changes when one of a pair's files does.
 type stamp [2]confpath.Stamp
 
-func (p *pair) look() stamp { return stamp{confpath.StampOf(p.cert), confpath.StampOf(p.key)} }
-
-// changed reports whether the files are to be read again: one of them is another, or it is time to.
-func (p *pair) changed(now time.Time) bool {
-	return p.look() != p.stamp || !p.again.IsZero() && now.After(p.again)
+func (p *pair) stampFiles() stamp {
+	return stamp{confpath.StampOf(p.cert), confpath.StampOf(p.key)}
 }
 
-// load reads the files, and notes what it has read. If it fails, the pair that it has read before
-// stays. Files that could not be read count as changed.
+// changed reports whether the files are to be read again: one of them has changed, or rereadAt has
+// passed.
+func (p *pair) changed(now time.Time) bool {
+	return p.stampFiles() != p.stamp || !p.rereadAt.IsZero() && now.After(p.rereadAt)
+}
+
+// load reads the files. If it fails, the certificate that it has read before stays. Files that could
+// not be read count as changed.
 func (p *pair) load(now time.Time) error {
-	p.stamp, p.again = p.look(), time.Time{}
+	p.stamp, p.rereadAt = p.stampFiles(), time.Time{}
 	cert, err := confpath.KeyPair(p.cert, p.key)
 	if err == nil && p.domain != "" && p.precedes(cert.Leaf, now) {
-		p.again = cert.Leaf.NotBefore
-		return fmt.Errorf("the new one is not valid before %s", p.again.Format(day))
+		p.rereadAt = cert.Leaf.NotBefore
+		return fmt.Errorf("the new one is not valid before %s", p.rereadAt.Format(day))
 	}
 	if err == nil {
-		p.read, p.leaf = cert, cert.Leaf
+		p.tlsCert, p.leaf = cert, cert.Leaf
 		return nil
 	}
 	if errors.As(err, new(*fs.PathError)) {
-		p.stamp = stamp{} // what is in the files is not known, such as for want of a descriptor
+		p.stamp = stamp{} // their content is not known: for example, no descriptor was left
 	}
 	return err
 }
 
-// precedes reports whether p's certificate, if there is one, is good while next is not yet, as it
-// seems where the clock is behind.
+// precedes reports whether p has a certificate that is valid now while next is not valid yet. Both
+// may be so where the clock is slow.
 func (p *pair) precedes(next *x509.Certificate, now time.Time) bool {
 	return now.Before(next.NotBefore) && p.leaf != nil && !now.Before(p.leaf.NotBefore) &&
 		!now.After(p.leaf.NotAfter)
 }
 
-// renewal is how long before its end a certificate is worth a warning: those who renew by ACME do
-// it 30 days before.
+// renewal is how long before its end a certificate gets a warning. Clients of ACME renew one 30 days
+// before its end.
 const renewal = 14 * 24 * time.Hour
 
 // day is how messages write a time.
 const day = "2006-01-02 15:04 MST"
 
-// timeConcern says what is wrong with the time for which p's certificate is good; "" if nothing is.
-func (p *pair) timeConcern(now time.Time) string {
+// timeProblem says what is wrong with the time in which p's certificate is valid; "": nothing.
+func (p *pair) timeProblem(now time.Time) string {
 	if p.leaf == nil {
-		return "" // the obtainer speaks of it
+		return "" // the Obtainer logs that
 	}
 	from, to := p.leaf.NotBefore, p.leaf.NotAfter
 	before := renewal
-	if p.domain != "" { // it may be for some days only, and is renewed a third of them before the end
+	if p.domain != "" { // it may be valid for a few days only, and is renewed after two thirds of them
 		before = min(before, to.Sub(from)/6)
 	}
 	switch {
@@ -89,13 +92,13 @@ func (p *pair) timeConcern(now time.Time) string {
 	return ""
 }
 
-// chainConcern says that a certificate of p's file has not been signed by the one behind it, as it
-// must be (RFC 5246 section 7.4.2); "" if all are. Browsers find the right one elsewhere, perhaps,
-// but most other clients do not. It is no error: the key and the first certificate fit.
-func (p *pair) chainConcern() string {
+// chainProblem says that a certificate of p's file is not signed by the next one, as it must be (RFC
+// 5246 section 7.4.2); "": all are. Browsers may find the right one elsewhere, but most other
+// clients do not. It is no error: the key and the first certificate fit.
+func (p *pair) chainProblem() string {
 	signed := p.leaf
-	for i := 1; i < len(p.read.Certificate); i++ {
-		signer, err := x509.ParseCertificate(p.read.Certificate[i])
+	for i := 1; i < len(p.tlsCert.Certificate); i++ {
+		signer, err := x509.ParseCertificate(p.tlsCert.Certificate[i])
 		if err == nil {
 			err = signed.CheckSignatureFrom(signer)
 		}
@@ -108,10 +111,10 @@ func (p *pair) chainConcern() string {
 	return ""
 }
 
-// nameConcern says that p's certificate has no DNS name, which is what clients compare with the
-// name they ask for (RFC 9525 section 6.2: a common name does not count); "" if it has one, or if
-// those that ask for an address can use it.
-func (p *pair) nameConcern() string {
+// nameProblem says that p's certificate has no DNS name. Clients compare the DNS names with the name
+// that they ask for (RFC 9525 section 6.2: a common name does not count). It returns "" if there is
+// one, or if clients that ask for an address can use the certificate.
+func (p *pair) nameProblem() string {
 	switch {
 	case p.leaf == nil || len(p.leaf.DNSNames) > 0:
 		return ""
@@ -123,28 +126,28 @@ func (p *pair) nameConcern() string {
 	return ""
 }
 
-// Concern is something that is wrong with a certificate.
-type Concern struct {
+// Warning is a problem of a certificate.
+type Warning struct {
 	Cert     string   // path of the file
 	Names    []string // of the certificate
 	Position string   // in the configuration
-	What     string
+	Problem  string
 }
 
 // Warn logs it.
-func (c Concern) Warn(log *slog.Logger) {
-	log.Warn("certificate "+c.What, "cert", c.Cert, "names", c.Names)
+func (c Warning) Warn(log *slog.Logger) {
+	log.Warn("certificate "+c.Problem, "cert", c.Cert, "names", c.Names)
 }
 
-func (p *pair) concern(what string) Concern {
-	return Concern{p.cert, p.leaf.DNSNames, p.position, what}
+func (p *pair) warning(what string) Warning {
+	return Warning{p.cert, p.leaf.DNSNames, p.position, what}
 }
 
-// concerns says why clients refuse p's certificate, or will soon, and what it lacks.
-func (p *pair) concerns(now time.Time) (all []Concern) {
-	for _, what := range []string{p.timeConcern(now), p.chainConcern(), p.nameConcern()} {
+// warnings returns the problems for which clients refuse p's certificate now, or will soon.
+func (p *pair) warnings(now time.Time) (all []Warning) {
+	for _, what := range []string{p.timeProblem(now), p.chainProblem(), p.nameProblem()} {
 		if what != "" {
-			all = append(all, p.concern(what))
+			all = append(all, p.warning(what))
 		}
 	}
 	return all

@@ -8,25 +8,25 @@ import (
 	"time"
 )
 
-// pauseFile is where the pause of a domain is kept whose last attempt has failed. A process that is
-// started again and again, by a service manager perhaps, would else ask the authority at each
-// start, and authorities count failures too.
+// pauseFile is the path of the file with the pause of a domain whose last attempt has failed. A
+// process that a service manager starts again and again would otherwise ask the authority at each
+// start, and authorities limit failures, too.
 func (a *ACME) pauseFile(domain string) string { return filepath.Join(a.Folder, domain+".pause") }
 
-// keepPause writes down until when a domain is not asked for again. What cannot be written is lost
-// at a restart.
+// keepPause writes the end of a domain's pause to its file. If that fails, the pause does not last
+// over a restart.
 func (t *task) keepPause(domain string) {
 	a := t.tried[domain]
 	text := fmt.Sprintf("%s %s %s\n", a.next.UTC().Format(time.RFC3339), a.pause, t.config.account())
 	_ = t.config.write(t.config.pauseFile(domain), []byte(text))
 }
 
-// dropPause forgets it.
+// dropPause removes the file of a pause.
 func (t *task) dropPause(domain string) { _ = os.Remove(t.config.pauseFile(domain)) }
 
-// keptPause returns the attempts of an earlier process, with the same account, for a domain that is
-// still to wait for its next one; none: it is asked for at once. A time that no attempt gives, by a
-// damaged file or another clock, is none.
+// keptPause returns the attempts of an earlier process, with the same account, for a domain whose
+// pause has not ended; otherwise it returns new ones. A pause that is longer than any is ignored:
+// the file may be damaged, or the clock another one.
 func (t *task) keptPause(domain string) *attempts {
 	a := new(attempts)
 	text, err := os.ReadFile(t.config.pauseFile(domain))
@@ -53,7 +53,7 @@ func (t *task) keptPause(domain string) *attempts {
 	return a
 }
 
-// account names the account at the authority, which its folder stands for otherwise.
+// account names the account at the authority in the file of a pause.
 func (a *ACME) account() string {
 	if a.Email == "" {
 		return "-"

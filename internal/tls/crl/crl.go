@@ -5,9 +5,9 @@
 //	config.VerifyConnection = lists.VerifyConnection
 //
 // As with ssl_crl of nginx, the whole chain is checked, but for the authority at its end, which is
-// trusted without: for each certificate there must be a list of its issuer whose time is not over.
-// A chain ends at the first authority that is trusted. Where another one that is has signed that,
-// it needs no list, but it must not be revoked.
+// trusted without: for each certificate there must be a list of its issuer that has not expired. A
+// chain ends at the first trusted authority. If another trusted authority has signed that one, no
+// list is needed for it, but it must not be revoked.
 package crl
 
 import (
@@ -29,19 +29,19 @@ import (
 	"github.com/lwango/lwango/internal/base/confpath"
 )
 
-// File is a file of lists. Handshakes on any goroutine go by what Open or Renew has read last; one
-// goroutine at a time calls Renew.
+// File is a file of lists. Handshakes on any goroutine use the lists that Open or Renew has read
+// last. One goroutine at a time calls Renew.
 type File struct {
-	path  string
-	known []*x509.Certificate
-	// by DER: of those known that another one has signed, their issuers
-	above map[string][]*x509.Certificate
-	lists atomic.Pointer[[]*list]
+	path        string
+	authorities []*x509.Certificate
+	// by DER, for authorities that others of them have signed: their issuers
+	issuersOf map[string][]*x509.Certificate
+	lists     atomic.Pointer[[]*list]
 
-	stamp  confpath.Stamp // of what was tried last, before that; zero: it could not be read
-	unread bool           // that was logged
-	looked time.Time      // Renew was called last
-	late   bool           // it was logged that a list is
+	stamp        confpath.Stamp // of the last file, before it was read; zero: it could not be read
+	errorLogged  bool           // that was logged
+	renewedAt    time.Time      // Renew was called last
+	expiryLogged bool           // it was logged that a list is
 }
 
 // list is a list that was read.
@@ -51,22 +51,22 @@ type list struct {
 	signers sync.Map        // public keys to whether they have signed it
 }
 
-// Open reads a file, which has lists in PEM, or one in DER. known are authorities that certificates
-// come from: a list of one of them must be signed by it. Others are found, and their signature is
-// checked, in handshakes.
+// Open reads a file, which has lists in PEM, or one in DER. known are authorities that issue
+// certificates: a list of one of them must be signed by it. For other authorities, handshakes find
+// the list and check its signature.
 func Open(path string, known []*x509.Certificate, now time.Time) (*File, error) {
-	f := &File{path: path, known: known, above: issuers(known), stamp: confpath.StampOf(path),
-		looked: now}
+	f := &File{path: path, authorities: known, issuersOf: issuers(known),
+		stamp: confpath.StampOf(path), renewedAt: now}
 	lists, err := read(path, known)
 	if err != nil {
 		return nil, err
 	}
 	for i, l := range lists {
-		if l.early(now) {
+		if l.notYetValid(now) {
 			return nil, fmt.Errorf("%s: list %d: that of %s is not valid before %s", path, i+1, l.Issuer,
 				l.ThisUpdate.Format(time.DateTime))
 		}
-		if l.over(now) {
+		if l.expired(now) {
 			return nil, fmt.Errorf("%s: list %d: that of %s has expired on %s", path, i+1, l.Issuer,
 				l.NextUpdate.Format(time.DateTime))
 		}
@@ -75,7 +75,7 @@ func Open(path string, known []*x509.Certificate, now time.Time) (*File, error) 
 	return f, nil
 }
 
-// issuers finds the issuers of certificates among them.
+// issuers finds, for each of the certificates, those of its issuers among all of them.
 func issuers(all []*x509.Certificate) map[string][]*x509.Certificate {
 	above := make(map[string][]*x509.Certificate)
 	for _, c := range all {
@@ -93,39 +93,40 @@ func issuers(all []*x509.Certificate) map[string][]*x509.Certificate {
 
 func selfIssued(c *x509.Certificate) bool { return bytes.Equal(c.RawIssuer, c.RawSubject) }
 
-// Renew reads the file if it has changed, or could not be read, and reports whether there are other
-// lists, and whether these refuse what was good. If the file cannot be used, the old lists stay,
-// and that is logged. So is, once, that the time of a list is over. The lists beside that are used,
-// as those are that are beside one whose time is to come: until then the old ones of its issuer
-// stay.
+// Renew reads the file if it has changed, or could not be read. It reports whether there are new
+// lists, and whether these refuse certificates that were good. If the file cannot be used, the old
+// lists stay, and that is logged. That a list has expired is logged once; the other lists of the
+// file stay in use. Where a new list is not valid yet, the old ones of its issuer stay until it is.
 func (f *File) Renew(now time.Time, log *slog.Logger) (renewed, stricter bool) {
 	before := *f.lists.Load()
-	if slices.ContainsFunc(before, func(l *list) bool { return l.early(f.looked) && !l.early(now) }) {
+	if slices.ContainsFunc(before, func(l *list) bool {
+		return l.notYetValid(f.renewedAt) && !l.notYetValid(now)
+	}) {
 		renewed, stricter = true, true
 	}
-	f.looked = now
+	f.renewedAt = now
 	if stamp := confpath.StampOf(f.path); stamp != f.stamp {
 		f.stamp = stamp
-		lists, err := read(f.path, f.known)
+		lists, err := read(f.path, f.authorities)
 		_, unread := errors.AsType[*fs.PathError](err)
 		if unread {
-			f.stamp = confpath.Stamp{} // what is in it is not known, such as for want of a descriptor
+			f.stamp = confpath.Stamp{} // its content is not known: for example, no descriptor was left
 		}
 		switch {
 		case err == nil:
 			log.Info("revocation lists read again", "file", f.path, "lists", len(lists))
-			lists = withEarlier(lists, before, now)
-			renewed, stricter, f.late = true, stricter || adds(lists, before, now), false
+			lists = keepCurrent(lists, before, now)
+			renewed, stricter, f.expiryLogged = true, stricter || isStricter(lists, before, now), false
 			f.lists.Store(&lists)
-		case !unread || !f.unread:
+		case !unread || !f.errorLogged:
 			log.Error("revocation lists cannot be read again, the old ones stay", "error", err)
 		}
-		f.unread = unread
+		f.errorLogged = unread
 	}
 	lists := *f.lists.Load()
 	for _, l := range lists {
-		if l.over(now) && !f.late && !slices.ContainsFunc(lists, l.older) {
-			f.late = true
+		if l.expired(now) && !f.expiryLogged && !slices.ContainsFunc(lists, l.olderThan) {
+			f.expiryLogged = true
 			log.Error("a revocation list has expired, so no certificate of its issuer is taken", "file",
 				f.path, "issuer", l.Issuer.String(), "expired", l.NextUpdate)
 		}
@@ -133,12 +134,14 @@ func (f *File) Renew(now time.Time, log *slog.Logger) (renewed, stricter bool) {
 	return renewed, stricter
 }
 
-// withEarlier returns lists, and those of before that are in force until the time of one of them
-// comes.
-func withEarlier(lists, before []*list, now time.Time) []*list {
+// keepCurrent returns lists, and of before those that stay in force until a list of the same issuer
+// is valid.
+func keepCurrent(lists, before []*list, now time.Time) []*list {
 	all := slices.Clip(lists)
 	for _, old := range before {
-		if slices.ContainsFunc(lists, func(l *list) bool { return l.early(now) && l.alike(old) }) {
+		if slices.ContainsFunc(lists, func(l *list) bool {
+			return l.notYetValid(now) && l.sameIssuer(old)
+		}) {
 			all = append(all, old)
 		}
 	}
@@ -147,22 +150,22 @@ func withEarlier(lists, before []*list, now time.Time) []*list {
 
 // Stricter reports whether the lists refuse what those of another File do not.
 func (f *File) Stricter(than *File) bool {
-	return adds(*f.lists.Load(), *than.lists.Load(), time.Now())
+	return isStricter(*f.lists.Load(), *than.lists.Load(), time.Now())
 }
 
-// adds reports whether lists have certificates that those before have not, or lack the list of an
-// issuer. Those whose time is to come do not count.
-func adds(lists, before []*list, now time.Time) bool {
+// isStricter reports whether lists revoke certificates that before do not, or lack an issuer that
+// before have. Lists that are not valid yet do not count.
+func isStricter(lists, before []*list, now time.Time) bool {
 	latest := func(all []*list, like *list) (found *list) {
 		for _, l := range all {
-			if l.alike(like) && !l.early(now) && (found == nil || found.older(l)) {
+			if l.sameIssuer(like) && !l.notYetValid(now) && (found == nil || found.olderThan(l)) {
 				found = l
 			}
 		}
 		return found
 	}
 	for _, old := range before {
-		if !old.early(now) && latest(lists, old) == nil {
+		if !old.notYetValid(now) && latest(lists, old) == nil {
 			return true
 		}
 	}
@@ -183,9 +186,9 @@ func adds(lists, before []*list, now time.Time) bool {
 // Path returns where the file is.
 func (f *File) Path() string { return f.path }
 
-// VerifyConnection is that of a tls.Config. It looks at connections that go on with an earlier
-// session, too, whose certificate may have been revoked since.
-// The error is a *tls.CertificateVerificationError.
+// VerifyConnection is for the field of that name of a tls.Config. It checks resumed sessions, too,
+// since their certificate may have been revoked meanwhile. The error is a
+// *tls.CertificateVerificationError.
 func (f *File) VerifyConnection(s tls.ConnectionState) error {
 	if err := f.Verify(s.VerifiedChains, time.Now()); err != nil {
 		return &tls.CertificateVerificationError{UnverifiedCertificates: s.PeerCertificates, Err: err}
@@ -214,7 +217,7 @@ func (f *File) verify(chain []*x509.Certificate, lists []*list, now time.Time) e
 		switch {
 		case newest == nil:
 			return fmt.Errorf("no revocation list of %s", issuer.Subject)
-		case newest.over(now):
+		case newest.expired(now):
 			return fmt.Errorf("the revocation list of %s has expired on %s", issuer.Subject,
 				newest.NextUpdate.Format(time.DateTime))
 		case newest.has(c):
@@ -224,19 +227,19 @@ func (f *File) verify(chain []*x509.Certificate, lists []*list, now time.Time) e
 	if len(chain) == 0 {
 		return nil
 	}
-	return f.climb(chain[len(chain)-1:], lists, now)
+	return f.verifyAbove(chain[len(chain)-1:], lists, now)
 }
 
-// climb returns an error if an authority at the end of a chain was revoked, or one above that,
-// unless there is another way up. path is the way from the chain.
-func (f *File) climb(path []*x509.Certificate, lists []*list, now time.Time) (err error) {
+// verifyAbove returns an error if the authority at the end of path was revoked, or all authorities
+// above it. path leads there from the end of the chain.
+func (f *File) verifyAbove(path []*x509.Certificate, lists []*list, now time.Time) (err error) {
 	c := path[len(path)-1]
-	for _, issuer := range f.above[string(c.Raw)] {
+	for _, issuer := range f.issuersOf[string(c.Raw)] {
 		var bad error
 		if newest := inForce(lists, issuer, now); newest != nil && newest.has(c) {
 			bad = revoked(c)
 		} else if !slices.ContainsFunc(path, issuer.Equal) {
-			bad = f.climb(append(slices.Clip(path), issuer), lists, now)
+			bad = f.verifyAbove(append(slices.Clip(path), issuer), lists, now)
 		}
 		if bad == nil {
 			return nil
@@ -250,10 +253,11 @@ func revoked(c *x509.Certificate) error {
 	return fmt.Errorf("the certificate of %s, number %x, was revoked", c.Subject, c.SerialNumber)
 }
 
-// inForce returns the newest list of an authority whose time has begun, nil if there is none.
+// inForce returns the newest valid list of an authority, or nil.
 func inForce(lists []*list, issuer *x509.Certificate, now time.Time) (newest *list) {
 	for _, l := range lists {
-		if l.of(issuer) && !l.early(now) && (newest == nil || l.ThisUpdate.After(newest.ThisUpdate)) {
+		if l.issuedBy(issuer) && !l.notYetValid(now) &&
+			(newest == nil || l.ThisUpdate.After(newest.ThisUpdate)) {
 			newest = l
 		}
 	}
@@ -263,32 +267,34 @@ func inForce(lists []*list, issuer *x509.Certificate, now time.Time) (newest *li
 // has reports whether the list has a certificate of its issuer.
 func (l *list) has(c *x509.Certificate) bool { return l.revoked[string(c.SerialNumber.Bytes())] }
 
-// early reports whether the time of the list is to come.
-func (l *list) early(now time.Time) bool { return now.Before(l.ThisUpdate) }
+// notYetValid reports whether the list is not valid yet.
+func (l *list) notYetValid(now time.Time) bool { return now.Before(l.ThisUpdate) }
 
-// alike reports whether another list says that it is of the same authority.
-func (l *list) alike(other *list) bool {
+// sameIssuer reports whether another list names the same authority.
+func (l *list) sameIssuer(other *list) bool {
 	return bytes.Equal(l.RawIssuer, other.RawIssuer) && (len(l.AuthorityKeyId) == 0 ||
 		len(other.AuthorityKeyId) == 0 || bytes.Equal(l.AuthorityKeyId, other.AuthorityKeyId))
 }
 
-// older reports whether another list of the same authority has come after it.
-func (l *list) older(other *list) bool {
-	return l.alike(other) && other.ThisUpdate.After(l.ThisUpdate)
+// olderThan reports whether another list of the same authority is newer.
+func (l *list) olderThan(other *list) bool {
+	return l.sameIssuer(other) && other.ThisUpdate.After(l.ThisUpdate)
 }
 
-// over reports whether the time of the list is.
-func (l *list) over(now time.Time) bool { return !l.NextUpdate.IsZero() && now.After(l.NextUpdate) }
+// expired reports whether the list has expired.
+func (l *list) expired(now time.Time) bool {
+	return !l.NextUpdate.IsZero() && now.After(l.NextUpdate)
+}
 
-// names reports whether the list says that it is of an authority.
-func (l *list) names(issuer *x509.Certificate) bool {
+// namesIssuer reports whether the list names an authority as its issuer.
+func (l *list) namesIssuer(issuer *x509.Certificate) bool {
 	return bytes.Equal(l.RawIssuer, issuer.RawSubject) && (len(l.AuthorityKeyId) == 0 ||
 		len(issuer.SubjectKeyId) == 0 || bytes.Equal(l.AuthorityKeyId, issuer.SubjectKeyId))
 }
 
-// of reports whether the list is of an authority, which has signed it.
-func (l *list) of(issuer *x509.Certificate) bool {
-	if !l.names(issuer) {
+// issuedBy reports whether the list names an authority as its issuer, and is signed by it.
+func (l *list) issuedBy(issuer *x509.Certificate) bool {
+	if !l.namesIssuer(issuer) {
 		return false
 	}
 	key := string(issuer.RawSubjectPublicKeyInfo)
@@ -346,14 +352,14 @@ func parse(der []byte, known []*x509.Certificate) (*list, error) {
 	l := &list{RevocationList: r, revoked: make(map[string]bool, len(r.RevokedCertificateEntries))}
 	named, signed := false, false
 	for _, c := range known {
-		if l.names(c) {
-			named, signed = true, signed || l.of(c)
+		if l.namesIssuer(c) {
+			named, signed = true, signed || l.issuedBy(c)
 		}
 	}
 	if named && !signed {
 		return nil, fmt.Errorf("the signature is not that of %s", r.Issuer)
 	}
-	// What such an extension says could be that the list is not a whole one (RFC 5280 section 5.2).
+	// A critical extension may say that the list is incomplete (RFC 5280 section 5.2).
 	for _, x := range r.Extensions {
 		if x.Critical && !x.Id.Equal(keyID) && !x.Id.Equal(number) {
 			return nil, fmt.Errorf("that of %s has a critical extension %s, which is not known", r.Issuer,
@@ -375,8 +381,8 @@ func parse(der []byte, known []*x509.Certificate) (*list, error) {
 	return l, nil
 }
 
-// errVersion1 is the error of a list that has no extensions, and so neither a number nor what would
-// say that it is not a whole one (RFC 5280 section 5.1.2.1 asks for version 2).
+// errVersion1 is the error of a list without extensions, which has no number, and cannot say that
+// it is incomplete (RFC 5280 section 5.1.2.1 asks for version 2).
 var errVersion1 = errors.New(
 	"it is a list of version 1, expected version 2: `openssl ca -gencrl` makes one where " +
 		"the section of the authority in openssl.cnf has crl_extensions, as the one of the examples " +
@@ -395,14 +401,14 @@ func version1(der []byte) bool {
 	return inner.Tag == asn1.TagSequence && first.Tag == asn1.TagSequence
 }
 
-// Extensions that are read, or say nothing that matters here.
+// Extensions that are read, or do not matter here.
 var (
 	keyID  = []int{2, 5, 29, 35}
 	number = []int{2, 5, 29, 20}
 	reason = []int{2, 5, 29, 21}
 )
 
-// Certificates returns the certificates of a text in PEM, as far as they can be read.
+// Certificates returns the certificates of a text in PEM that can be read.
 func Certificates(text []byte) (all []*x509.Certificate) {
 	for block, rest := pem.Decode(text); block != nil; block, rest = pem.Decode(rest) {
 		if c, err := x509.ParseCertificate(block.Bytes); err == nil && block.Type == "CERTIFICATE" {

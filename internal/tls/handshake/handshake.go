@@ -1,7 +1,7 @@
-// Package handshake runs TLS handshakes off the loops, each peer in its turn.
+// Package handshake runs TLS handshakes off the loops, and lets peers take turns.
 //
 //	handshake.go  Serve, Dial: a handshake on a goroutine of its own
-//	turns.go      Slots: how many handshakes compute at a time, and which is next
+//	slots.go      Slots: how many handshakes compute at a time, and which is next
 package handshake
 
 import (
@@ -20,23 +20,24 @@ import (
 	"github.com/lwango/lwango/loop"
 )
 
-// ChallengeProtocol is the protocol by which an authority verifies a name. It is a handshake and
-// nothing else, and no request may follow (RFC 8737 section 4): for example, the client has not
-// shown the certificate that others must show.
+// ChallengeProtocol is the protocol by which an authority verifies a name. A connection with it has
+// a handshake and nothing else, and no request may follow (RFC 8737 section 3): for example, the
+// client has not shown the certificate that others must show.
 const ChallengeProtocol = "acme-tls/1"
 
-// Serve runs the handshake of c, a server's connection, on a goroutine of its own, and does the
-// input and output for it until it has ended. t, the calling thread, waits meanwhile, and its loop
-// does not: what a full handshake computes takes as long as 30 requests, and a callback of the
-// configuration may wait for something.
+// Serve runs the handshake of c, a server's connection, on a goroutine of its own, and does its
+// input and output until it has ended. t, the calling thread, waits meanwhile, and its loop goes
+// on: a full handshake computes for as long as 30 requests, and a callback of the configuration may
+// wait for something.
 //
-// peer is who takes the turns. c lies on what below points to, which Serve sets, and the caller
-// again when the handshake has succeeded. The thread reads and writes on over, whose calls may
-// wait, and which has the limits of the caller; at the time until Serve gives up, or as much later
-// as the handshake has waited for turns: then it sets the deadline of reads anew.
+// peer is the address that takes turns with others. c reads and writes on *below, which Serve sets;
+// the caller sets it again when the handshake has succeeded. The thread reads and writes on over,
+// whose calls may wait and which has the caller's limits. Serve gives up at the time until, or
+// later by as much as the handshake has waited for slots; for that it sets over's deadline of reads
+// anew.
 //
-// It reports whether the handshake has ended by itself; if not, the error is from input, output or
-// a wait, and c and *below must not be used any more.
+// ended says that the handshake has ended by itself. If it is false, the error is one of input,
+// output or a wait, and the caller must not use c and *below any more.
 func Serve(
 	t *loop.Thread, peer netip.Addr, c *tls.Conn, below *net.Conn, over net.Conn, until time.Time,
 ) (ended bool, err error) {
@@ -54,18 +55,18 @@ func Dial(
 
 func run(
 	t *loop.Thread, peer netip.Addr, c *tls.Conn, below *net.Conn, over net.Conn, until time.Time,
-	serves bool,
+	isServer bool,
 ) (ended bool, err error) {
 	began := t.Loop().Time()
 	ctx, leave := context.WithCancel(context.Background())
 	defer leave() // also when the thread is killed
-	n := &negotiation{serves: serves,
+	n := &negotiation{isServer: isServer,
 		local: over.LocalAddr(), remote: over.RemoteAddr(),
-		left: ctx, filled: make(chan int, 1), pause: new(loop.Promise[struct{}]),
+		done: ctx, input: make(chan int, 1), paused: new(loop.Promise[struct{}]),
 	}
 	defer func() {
 		if 2*n.waited > until.Sub(began) && errors.Is(err, os.ErrDeadlineExceeded) {
-			err = ErrNoTurn
+			err = ErrNoSlot
 		}
 	}()
 	*below = n
@@ -75,12 +76,12 @@ func run(
 		if err := n.compute(t, peer, begin, hello, until); err != nil {
 			return false, err
 		}
-		if serves && n.waited > before { // that is not the client's time
+		if isServer && n.waited > before { // the client is not to blame for that time
 			until = until.Add(n.waited - before)
 			_ = over.SetReadDeadline(until)
 		}
 		if len(n.out) > 0 {
-			// Why it has failed counts for more than an alert that cannot be sent.
+			// The error of the handshake is more telling than that of an alert which cannot be sent.
 			if _, err := over.Write(n.out); err != nil && (!n.ended || n.err == nil) {
 				return false, err
 			}
@@ -93,31 +94,31 @@ func run(
 		if err != nil {
 			return false, err
 		}
-		n.pause = new(loop.Promise[struct{}])
-		begin = func() { n.filled <- k }
+		n.paused = new(loop.Promise[struct{}])
+		begin = func() { n.input <- k }
 	}
 }
 
 // negotiation is a handshake off the loop, and the net.Conn below it. Its fields belong to the
-// handshake's goroutine while that computes, and to the thread while it pauses.
+// handshake's goroutine while the handshake computes, and to the thread while it is paused.
 type negotiation struct {
-	serves        bool
+	isServer      bool
 	local, remote net.Addr
 
-	left   context.Context // done when the thread has left
+	done   context.Context // done when the thread no longer waits for the handshake
 	closed atomic.Bool     // by a callback
 
-	pause  *loop.Promise[struct{}] // settled when the handshake wants input, or has ended
-	room   []byte                  // for the input
-	filled chan int                // how much of room was filled
+	paused *loop.Promise[struct{}] // settled when the handshake wants input, or has ended
+	room   []byte                  // where the goroutine wants input
+	input  chan int                // how many bytes of room the thread has filled
 	out    []byte                  // to be sent
 	ended  bool
 	err    error
 
-	waited time.Duration // for turns
+	waited time.Duration // for slots
 }
 
-// run is the goroutine. It ends soon after the thread has left, at the next Read.
+// run is the goroutine. After the thread has given up, it ends at its next Read.
 func (n *negotiation) run(c *tls.Conn) {
 	n.err = loop.ErrExited
 	defer func() {
@@ -125,11 +126,11 @@ func (n *negotiation) run(c *tls.Conn) {
 			n.err = &loop.PanicError{Value: p, Stack: debug.Stack()}
 		}
 		n.ended = true
-		n.pause.Resolve(struct{}{})
+		n.paused.Resolve(struct{}{})
 	}()
-	n.err = c.HandshakeContext(n.left)
-	if n.serves && n.err != nil && n.err.Error() == noCertificates {
-		n.err = noneFor(c.ConnectionState().ServerName)
+	n.err = c.HandshakeContext(n.done)
+	if n.isServer && n.err != nil && n.err.Error() == noCertificates {
+		n.err = noCertificateFor(c.ConnectionState().ServerName)
 	}
 }
 
@@ -138,9 +139,9 @@ func (n *negotiation) run(c *tls.Conn) {
 // does not export, so a function of a configuration cannot refuse a name with an error of its own.
 const noCertificates = "tls: no certificates configured"
 
-// noneFor says of which name, as the client has sent it, there is no certificate. A log must not
-// get bytes or lengths that the client chooses.
-func noneFor(sni string) error {
+// noCertificateFor returns an error with the name that the client has sent and for which there is
+// no certificate. The name is escaped and cut, since the client chooses its bytes and its length.
+func noCertificateFor(sni string) error {
 	if sni == "" {
 		return errors.New("tls: no certificate for a client that asks for no name (SNI)")
 	}
@@ -158,11 +159,11 @@ func (n *negotiation) Read(p []byte) (int, error) {
 		return 0, net.ErrClosed
 	}
 	n.room = p
-	n.pause.Resolve(struct{}{})
+	n.paused.Resolve(struct{}{})
 	select {
-	case k := <-n.filled:
+	case k := <-n.input:
 		return k, nil
-	case <-n.left.Done():
+	case <-n.done.Done():
 		return 0, net.ErrClosed
 	}
 }

@@ -7,13 +7,13 @@ import (
 	"time"
 )
 
-// turnEvery is how often a task looks whether another process has let go of the folder.
-const turnEvery = time.Second
+// lockRetry is how often a task tries again to lock the folder.
+const lockRetry = time.Second
 
-// turn waits until no other process orders certificates for the folder, and keeps others from it
-// until done is called. At an upgrade the old process may still finish an order when the new one
-// begins, and authorities count what they give. The lock ends with the process, however that ends.
-func (t *task) turn(ctx context.Context) (done func(), err error) {
+// lockFolder waits until no other process orders certificates for the folder, and keeps others from
+// it until done is called. At an upgrade the old process may still finish an order when the new one
+// begins, and authorities limit how many certificates they issue. The lock ends with the process, however that ends.
+func (t *task) lockFolder(ctx context.Context) (done func(), err error) {
 	f, err := os.Open(t.config.Folder)
 	if err != nil {
 		return nil, err
@@ -27,7 +27,7 @@ func (t *task) turn(ctx context.Context) (done func(), err error) {
 		if !waits {
 			t.log.Info("another process orders certificates, waiting for it", "folder", t.config.Folder)
 		}
-		timer := time.NewTimer(turnEvery)
+		timer := time.NewTimer(lockRetry)
 		select {
 		case <-timer.C:
 		case <-ctx.Done():
