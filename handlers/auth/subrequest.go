@@ -147,7 +147,7 @@ func (a *subrequest) readFields(s *Settings) error {
 		switch {
 		case http1.HopByHop(name), http1.Owned(name):
 			return handlers.BadKey("request_headers", "%s is about the message itself", name)
-		case http1.Tells(name), http1.SameVariable(name, conn.RequestIDField):
+		case http1.IsForwarding(name), http1.SameVariable(name, conn.RequestIDField):
 			return handlers.BadKey("request_headers", "%s is set by the server itself", name)
 		case a.sets(name):
 			return handlers.BadKey("request_headers", "%s is given twice", name)
@@ -188,7 +188,7 @@ func unfit(name string) string {
 		return "is not passed on, as other fields with an underscore; expected a hyphen"
 	case is("Host"), is("Expect"), is("TE"):
 		return "is about the message itself"
-	case is("Via"), http1.Tells(name) && !is("X-Real-IP"):
+	case is("Via"), http1.IsForwarding(name) && !is("X-Real-IP"):
 		return "tells an application of the client's connection, not of the user"
 	case is(conn.RequestIDField):
 		return "is set by the server itself"

@@ -43,7 +43,7 @@ func (m *module) source(name string) handlers.FieldSource {
 			return handlers.FromServer
 		}
 	}
-	for i, field := range http1.Telling {
+	for i, field := range http1.ForwardingFields {
 		if m.forwards&(1<<i) != 0 && http1.SameVariable(field, name) {
 			switch forwards(1 << i) {
 			case forwardsProto, forwardsHost, forwardsPort, forwardsPrefix:

@@ -37,10 +37,12 @@ const (
 // true. The error is a *handlers.KeyError.
 func (m *module) readForwarded() error {
 	for _, name := range m.set.Forwarded.Forwarded {
-		i := slices.IndexFunc(http1.Telling[:], func(s string) bool { return ascii.EqualFold(s, name) })
+		i := slices.IndexFunc(http1.ForwardingFields[:], func(s string) bool {
+			return ascii.EqualFold(s, name)
+		})
 		if i < 0 {
 			return handlers.BadKey("forwarded", "expected some of %s, not %q",
-				strings.Join(http1.Telling[:], ", "), name)
+				strings.Join(http1.ForwardingFields[:], ", "), name)
 		}
 		if !m.configures(name) {
 			m.forwards |= 1 << i

@@ -43,13 +43,13 @@ func oneOf(name string, names []string) bool {
 	return false
 }
 
-// Telling are the fields in which the server may tell an upstream of the client.
-var Telling = [...]string{"X-Forwarded-For", "X-Forwarded-Proto", "X-Forwarded-Host",
+// ForwardingFields are the fields in which the server may tell an upstream of the client.
+var ForwardingFields = [...]string{"X-Forwarded-For", "X-Forwarded-Proto", "X-Forwarded-Host",
 	"X-Forwarded-Port", "X-Forwarded-Prefix", "X-Real-IP", "Forwarded"}
 
-// Tells reports whether a field is one of Telling, or the same to CGI and its kin.
-func Tells(name string) bool {
-	for _, s := range &Telling {
+// IsForwarding reports whether a field is one of Telling, or the same to CGI and its kin.
+func IsForwarding(name string) bool {
+	for _, s := range &ForwardingFields {
 		if SameVariable(name, s) {
 			return true
 		}
