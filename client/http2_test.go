@@ -157,7 +157,7 @@ func TestHTTP2Refused(t *testing.T) {
 				defer c.Close()
 				_, _ = io.CopyN(io.Discard, c, int64(len(http2.Preface)))
 				_, _ = c.Write(http2.AppendHeader(nil, http2.SettingsFrame, 0, 0, 0))
-				var head [http2.HeaderSize]byte
+				var head [http2.FrameHeaderLen]byte
 				for _, err := io.ReadFull(c, head[:]); err == nil; _, err = io.ReadFull(c, head[:]) {
 					h := http2.ParseHeader(head[:])
 					_, _ = io.CopyN(io.Discard, c, int64(h.Length))

@@ -36,7 +36,7 @@ func TestEnds(t *testing.T) {
 		out := append(http2.AppendHeader(nil, http2.Headers, http2.EndHeaders, 1, len(block)), block...)
 		out = append(http2.AppendHeader(out, http2.Data, 0, 1, 5), "hello"...)
 		for {
-			var head [http2.HeaderSize]byte
+			var head [http2.FrameHeaderLen]byte
 			if _, err := io.ReadFull(r, head[:]); err != nil {
 				return
 			}

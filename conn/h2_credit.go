@@ -13,7 +13,7 @@ import "github.com/lwango/lwango/internal/wire/http2"
 // has filled half of the first 64 KiB, the connection's window grows by what is not read of all
 // uploads, from the same bytes of the server, and becomes smaller as that is read.
 const (
-	ownWindow   = http2.Window // of a stream at first
+	ownWindow   = http2.DefaultWindow // of a stream at first
 	firstGrowth = 256 << 10    // of a connection, when its first upload begins
 	maxWindow   = 16 << 20     // of a connection
 	lowCredit   = ownWindow / 2
@@ -35,7 +35,7 @@ func (s *session) grow(n int64) {
 // window is left and there is more than one stream.
 func (s *session) extendWindow() {
 	n := s.unread - s.extension
-	if s.Inflow.Credit >= lowCredit || n <= 0 || len(s.Open) < 2 {
+	if s.Inflow.Window >= lowCredit || n <= 0 || len(s.Open) < 2 {
 		return
 	}
 	if s.server().windows.TakeMore(s.extension, n) {
@@ -49,7 +49,7 @@ func (s *session) extendWindow() {
 func (s *session) returnWindow() {
 	if s.flags&windowReturned == 0 {
 		s.flags |= windowReturned
-		s.server().windows.Give(s.Inflow.Size - http2.Window)
+		s.server().windows.Give(s.Inflow.Size - http2.DefaultWindow)
 		s.port.stats.Sessions--
 		if s.port.sessions--; s.port.sessions == 0 {
 			s.port.trimStreams()
@@ -59,7 +59,7 @@ func (s *session) returnWindow() {
 
 // uploads is called when an upload begins, whose end is near or not.
 func (s *session) uploads(long bool) {
-	if long && s.ownSize() == http2.Window {
+	if long && s.ownSize() == http2.DefaultWindow {
 		s.grow(firstGrowth)
 	}
 	s.extendWindow()
@@ -96,8 +96,8 @@ func (s *session) measured(data []byte) {
 // announce tells the client that it may send n bytes more.
 func (s *session) announce(id uint32, n int64) {
 	if n > 0 {
-		s.Announce(id, n)
-		if id == 0 && s.Inflow.Credit == n { // none was left
+		s.SendWindowUpdate(id, n)
+		if id == 0 && s.Inflow.Window == n { // none was left
 			s.creditChanges()
 		}
 		s.wake()

@@ -35,7 +35,7 @@ func TestHTTP2WindowShrinks(t *testing.T) {
 	r := dial2(t, s)
 	r.frame(http2.SettingsFrame, 0, 0, "\x00\x04"+uint32Of(128<<10))
 	r.get(1).flush()
-	for got := 0; got < http2.Window; {
+	for got := 0; got < http2.DefaultWindow; {
 		h, _ := r.data()
 		if h.Type != http2.Data {
 			t.Fatalf("frame %d after %d bytes", h.Type, got)
@@ -48,7 +48,7 @@ func TestHTTP2WindowShrinks(t *testing.T) {
 		t.Fatal(got)
 	}
 	r.frame(http2.WindowUpdate, 0, 1, uint32Of(1<<20)).flush()
-	for got := http2.Window; got < len(body); {
+	for got := http2.DefaultWindow; got < len(body); {
 		h, _ := r.data()
 		if h.Type != http2.Data {
 			t.Fatalf("frame %d after %d bytes", h.Type, got)

@@ -44,7 +44,7 @@ func FuzzHTTP2Differential(f *testing.F) {
 	s := start(f, modes.HTTP2, conn.Config{Handler: conn.HTTP(http.HandlerFunc(tell2))})
 	theirs := standard2(f)
 	f.Fuzz(func(t *testing.T, data []byte) {
-		d := &differential2{script2: script2{data}, t: t, window: http2.Window,
+		d := &differential2{script2: script2{data}, t: t, window: http2.DefaultWindow,
 			ours: dialPeer2(t, s.Addr), theirs: dialPeer2(t, theirs)}
 		defer d.ours.Close()
 		defer d.theirs.Close()
@@ -159,7 +159,8 @@ func (d *differential2) op() string {
 		if n < len(settings2) {
 			return d.one("settings", settings2[n])
 		}
-		window := []int64{0, 4, http2.Window, 1 << 20, http2.LargestWindow, 1 << 16}[n-len(settings2)]
+		sizes := []int64{0, 4, http2.DefaultWindow, 1 << 20, http2.LargestWindow, 1 << 16}
+		window := sizes[n-len(settings2)]
 		for _, s := range d.streams {
 			s.window += window - d.window
 		}
@@ -238,7 +239,7 @@ func (d *differential2) open() string {
 		fields, rest = fields[:len(fields)/2], fields[len(fields)/2:]
 	}
 	if form&12 == 12 {
-		fields, flags = uint32Of(s.id-1)+"\x10"+fields, flags|http2.Prioritied
+		fields, flags = uint32Of(s.id-1)+"\x10"+fields, flags|http2.PriorityFlag
 	}
 	if form&48 == 48 {
 		fields, flags = "\x03"+fields+"\x00\x00\x00", flags|http2.Padded

@@ -6,7 +6,7 @@ import "github.com/lwango/lwango/internal/wire/http2"
 // connection.
 func (s *session) frames() http2.Code {
 	if s.flags&prefaceRead == 0 {
-		have := s.Unused()
+		have := s.Unparsed()
 		n := min(len(have), len(http2.Preface))
 		if string(have[:n]) != http2.Preface[:n] {
 			return http2.ProtocolError
@@ -14,7 +14,7 @@ func (s *session) frames() http2.Code {
 		if n < len(http2.Preface) {
 			return http2.NoError
 		}
-		s.Use(n)
+		s.Discard(n)
 		s.flags |= prefaceRead
 	}
 	now := s.Loop().Time().Unix()
@@ -58,7 +58,7 @@ func (s *session) act(h http2.Header, payload []byte) http2.Code {
 		out := s.state(st, h.Stream).Accept(h.Type)
 		if out.Code != http2.NoError {
 			if h.Type == http2.Data { // it counts all the same
-				if !s.Inflow.Came(int64(h.Length)) {
+				if !s.Inflow.Received(int64(h.Length)) {
 					return http2.FlowControlError
 				}
 				s.dropped(int(h.Length))
@@ -235,7 +235,7 @@ func (s *session) fields(id uint32, ends bool, block []byte) http2.Code {
 		return http2.CompressionError
 	}
 	p, ok := st.fields.Request(false)
-	if !ok && !st.fields.Over {
+	if !ok && !st.fields.TooLarge {
 		s.port.freeStream(st)
 		if !ends {
 			s.ignore(id, ownWindow)
@@ -243,7 +243,7 @@ func (s *session) fields(id uint32, ends bool, block []byte) http2.Code {
 		s.Reset(id, http2.ProtocolError)
 		return s.countReset()
 	}
-	s.Pay(http2.FramePrice) // its own: the streams have their bound
+	s.Refund(http2.FrameCost) // its own: the streams have their bound
 	s.begun++
 	st.begin(&p, len(block), ends)
 	return http2.NoError
@@ -266,7 +266,7 @@ func (s *session) trailer(st *h2stream, ends bool, block []byte) http2.Code {
 		s.resetStream(st.ID, http2.ProtocolError)
 		return http2.NoError
 	}
-	if !trailer.Over {
+	if !trailer.TooLarge {
 		st.body.trailer = trailer
 	}
 	st.body.ended = true
@@ -277,13 +277,13 @@ func (s *session) trailer(st *h2stream, ends bool, block []byte) http2.Code {
 // data acts on content.
 func (s *session) data(h http2.Header, st *h2stream, content []byte) http2.Code {
 	n := int64(h.Length)
-	if !s.Inflow.Came(n) {
+	if !s.Inflow.Received(n) {
 		return http2.FlowControlError
 	}
 	b := &st.body
 	code := http2.NoError
 	ends := h.Flags&http2.EndStream != 0
-	if !b.flow.Came(n) {
+	if !b.flow.Received(n) {
 		code = http2.FlowControlError
 	} else if b.expected >= 0 {
 		b.expected -= int64(len(content))
@@ -297,11 +297,11 @@ func (s *session) data(h http2.Header, st *h2stream, content []byte) http2.Code 
 		return http2.NoError
 	}
 	if len(content) > 0 {
-		s.Pay(http2.Worth)
+		s.Refund(http2.DataRefund)
 		s.probed += n
 	}
 	st.got(content, int(n)-len(content), ends)
-	if s.extendWindow(); s.Inflow.Credit == 0 {
+	if s.extendWindow(); s.Inflow.Window == 0 {
 		s.creditChanges()
 	}
 	return http2.NoError

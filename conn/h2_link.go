@@ -81,7 +81,7 @@ func (s *side) Watch(t *loop.Thread) error {
 	}
 	s.thread = t
 	if s == &s.link.in {
-		s.link.st.body.in.Slim(idleInput)
+		s.link.st.body.in.Trim(idleInput)
 	}
 	return nil
 }

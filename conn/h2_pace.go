@@ -28,7 +28,7 @@ type share struct {
 // keepsWaiting counts, or does not count, the time from now on as one in which the client keeps the
 // connection's streams waiting.
 func (s *session) keepsWaiting() {
-	if !s.Starves() {
+	if !s.BlockedOnConnWindow() {
 		if s.share != nil {
 			s.share.limit.StopWait(s.Loop())
 			s.share.flight = inFlight{}
@@ -60,7 +60,7 @@ func (st *h2stream) keepsWaiting() {
 func (st *h2stream) owesInput() {
 	switch {
 	case st.link != nil || st.activeState == nil:
-	case st.wantsInput && st.body.flow.Credit > 0 && st.s.Inflow.Credit > 0:
+	case st.wantsInput && st.body.flow.Window > 0 && st.s.Inflow.Window > 0:
 		st.in.StartWait(st.s.port.loop)
 	default:
 		st.in.StopWait(st.s.port.loop)

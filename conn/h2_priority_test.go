@@ -29,7 +29,7 @@ func TestHTTP2Priorities(t *testing.T) {
 	update(r, 9, "u=0") // before its request
 	update(r, 9, "i, u=1")
 	r.get(1).flush()
-	for got := 0; got < http2.Window; { // the first takes the window of the connection
+	for got := 0; got < http2.DefaultWindow; { // the first takes the window of the connection
 		_, p := r.data()
 		got += len(p)
 	}
@@ -39,7 +39,7 @@ func TestHTTP2Priorities(t *testing.T) {
 	r.until(http2.Ping)
 	r.frame(http2.WindowUpdate, 0, 0, uint32Of(1<<20)).flush()
 	var order []uint32
-	turns, left := 0, len(body)*6-http2.Window
+	turns, left := 0, len(body)*6-http2.DefaultWindow
 	for last := uint32(0); left > 0; {
 		h, p := r.data()
 		if h.Type != http2.Data {
@@ -89,7 +89,7 @@ func TestHTTP2Incremental(t *testing.T) {
 	r := dial2(t, s)
 	r.frame(http2.SettingsFrame, 0, 0, "\x00\x04"+uint32Of(1<<20))
 	r.get(1, "priority", "u=3").flush()
-	for got := 0; got < http2.Window; { // the first takes the window of the connection
+	for got := 0; got < http2.DefaultWindow; { // the first takes the window of the connection
 		_, p := r.data()
 		got += len(p)
 	}
@@ -103,7 +103,7 @@ func TestHTTP2Incremental(t *testing.T) {
 	s.Settle()
 	r.frame(http2.WindowUpdate, 0, 0, uint32Of(1<<20)).flush()
 	var order []uint32
-	for left := 8*size - http2.Window; left > 0; {
+	for left := 8*size - http2.DefaultWindow; left > 0; {
 		h, p := r.data()
 		if h.Type != http2.Data {
 			t.Fatalf("frame %d with %d bytes to come", h.Type, left)

@@ -77,7 +77,7 @@ func (r *raw2) flush() *raw2 {
 // next returns the next frame. The end of the connection is one of type 255.
 func (r *raw2) next() (http2.Header, []byte) {
 	r.t.Helper()
-	head := make([]byte, http2.HeaderSize)
+	head := make([]byte, http2.FrameHeaderLen)
 	if _, err := io.ReadFull(r, head); err != nil {
 		if e, ok := err.(net.Error); ok && e.Timeout() {
 			return http2.Header{Type: 255}, []byte("the server neither answers nor closes")
@@ -247,7 +247,7 @@ func TestHTTP2ProtocolErrors(t *testing.T) {
 			r.frame(http2.Headers, http2.EndHeaders|http2.EndStream|http2.Padded, 1, "\x05abc")
 		}, end},
 		{"itself first", func(r *raw2) {
-			r.frame(http2.Headers, http2.EndHeaders|http2.EndStream|http2.Prioritied, 1,
+			r.frame(http2.Headers, http2.EndHeaders|http2.EndStream|http2.PriorityFlag, 1,
 				"\x00\x00\x00\x01\x10"+block(":method", "GET"))
 		}, end},
 		{"CONTINUATION flood", func(r *raw2) {

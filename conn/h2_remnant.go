@@ -42,7 +42,7 @@ func (st *h2stream) mayStillSend() bool {
 // drain keeps a remnant of the stream, whose answer is complete and whose body is not.
 func (s *session) drain(st *h2stream) {
 	b := &st.body
-	r := remnant{id: st.ID, left: drainLimit, credit: b.flow.Credit, expected: b.expected,
+	r := remnant{id: st.ID, left: drainLimit, credit: b.flow.Window, expected: b.expected,
 		window: st.Window}
 	more := max(drainLimit+1-r.credit, 0) // a client that is to be told sends one byte too many
 	s.announce(r.id, more)
@@ -58,7 +58,7 @@ func (s *session) ignore(id uint32, credit int64) {
 // ignoreRest is ignore for a stream that is being reset.
 func (s *session) ignoreRest(st *h2stream) {
 	if !st.body.ended {
-		s.ignore(st.ID, st.body.flow.Credit)
+		s.ignore(st.ID, st.body.flow.Window)
 	}
 }
 
@@ -104,7 +104,7 @@ func (s *session) late(h http2.Header, payload []byte) (ok bool, code http2.Code
 	r, over := &s.remnants[i], h.Flags&http2.EndStream != 0
 	switch h.Type {
 	case http2.Data:
-		if !s.Inflow.Came(int64(h.Length)) {
+		if !s.Inflow.Received(int64(h.Length)) {
 			return true, http2.FlowControlError
 		}
 		s.dropped(int(h.Length))

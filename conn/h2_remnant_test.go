@@ -27,7 +27,7 @@ func (r *raw2) post(id uint32, path string, fields ...string) *raw2 {
 // content sends n bytes in frames that are full.
 func (r *raw2) content(id uint32, n int, last uint8) *raw2 {
 	for n > 0 {
-		k := min(n, http2.FrameSize)
+		k := min(n, http2.DefaultFrameSize)
 		if n -= k; n > 0 {
 			r.frame(http2.Data, 0, id, string(make([]byte, k)))
 		} else {
@@ -181,7 +181,7 @@ func TestHTTP2Unread(t *testing.T) {
 			id) {
 			t.Error(got)
 		}
-		check("behind a reset", r.content(id, http2.Window, 0).resets(), "")
+		check("behind a reset", r.content(id, http2.DefaultWindow, 0).resets(), "")
 	}
 	check("beyond the window", r.frame(http2.Data, 0, 1, "x").resets(), "1 FLOW_CONTROL_ERROR\n")
 
@@ -337,7 +337,8 @@ func TestHTTP2FullWindowUnread(t *testing.T) {
 				_, _ = req.AwaitAny(-1, loop.FromChan(release))
 				return w.Text(200, "unread")
 			}})
-	r := dial2(t, s).post(1, "/", "content-length", "1000000000").content(1, http2.Window, 0).flush()
+	r := dial2(t, s).post(1, "/", "content-length", "1000000000").
+		content(1, http2.DefaultWindow, 0).flush()
 	s.Settle()
 	close(release)
 	if got := r.until(http2.Headers); got != "HEADERS 1 200" {

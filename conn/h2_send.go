@@ -58,8 +58,8 @@ func (st *h2stream) sendNow(p []byte) []byte {
 	return rest
 }
 
-// Taken implements http2.Owner.
-func (st *h2stream) Taken(n int) {
+// Gathered implements http2.Owner.
+func (st *h2stream) Gathered(n int) {
 	st.moved(n)
 	st.keepsWaiting()
 	if left := len(st.Pending); st.duplexing && 0 < left && left < n &&

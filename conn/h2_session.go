@@ -86,7 +86,7 @@ const (
 func (c *connection) newSession(set *settings, read []byte) *session {
 	s := &session{connection: c, set: set, Wire: http2.NewWire()}
 	s.idleFrom = max(c.Loop().Clock(c.Loop().Time()), 1)
-	s.Put(read)
+	s.Prepend(read)
 	return s
 }
 
@@ -154,9 +154,9 @@ func (s *session) Run(t *loop.Thread) coro.Code {
 			}
 		}
 		s.yields = 0
-		pressed := s.pressed()
+		pressed := s.mustFlush()
 		sent := s.send()
-		if s.keepsWaiting(); sent == nil && (more || pressed && !s.pressed()) {
+		if s.keepsWaiting(); sent == nil && (more || pressed && !s.mustFlush()) {
 			continue
 		}
 		switch {
@@ -167,7 +167,7 @@ func (s *session) Run(t *loop.Thread) coro.Code {
 			}
 			return coro.Abort
 		case s.held.Held() > 0:
-			if err := s.held.Await(-1, s.flags&failing == 0 && !s.pressed()); err != nil {
+			if err := s.held.Await(-1, s.flags&failing == 0 && !s.mustFlush()); err != nil {
 				s.fail(err)
 			} else if _, err := s.held.SendHeld(); err != nil {
 				s.fail(err)
@@ -201,13 +201,14 @@ func (s *session) awaitHandlers() coro.Code {
 // partial reports whether a part of the preface, of a frame, of a field block or of a TLS record
 // has come.
 func (s *session) partial() bool {
-	return !s.Settled || s.Block.Stream != 0 || len(s.Unused()) > 0 || s.tls != nil && heldTLS(s.tls)
+	return !s.SettingsReceived || s.Block.Stream != 0 || len(s.Unparsed()) > 0 ||
+		s.tls != nil && heldTLS(s.tls)
 }
 
 // restOfPart returns how long the rest of what has come in part may take, however its bytes come.
 func (s *session) restOfPart(now time.Duration) time.Duration {
 	limit := s.set.HeaderTimeout
-	if have := s.Unused(); s.Block.Stream == 0 && len(have) >= http2.HeaderSize &&
+	if have := s.Unparsed(); s.Block.Stream == 0 && len(have) >= http2.FrameHeaderLen &&
 		len(s.remnants) > 0 && http2.ParseHeader(have).Type == http2.Data {
 		limit = max(limit, s.set.BodyTimeout) // content that is dropped
 	}
@@ -242,7 +243,7 @@ func (s *session) rest(draining time.Duration) coro.Code {
 			limit = shorter(s.restOfPart(now), draining)
 		}
 	}
-	s.Slim()
+	s.ReleaseBuffers()
 	if s.tls != nil && s.active == 0 {
 		slimTLS(s.tls, heldBuffer)
 	}
@@ -256,14 +257,14 @@ func (s *session) countPartial() {
 	n := int(s.reading.Bytes() - s.seen)
 	s.seen = s.reading.Bytes()
 	if s.tls == nil || !heldTLS(s.tls) {
-		n = min(n, len(s.Unused()))
+		n = min(n, len(s.Unparsed()))
 	}
 	if n == 0 || s.active == 0 {
 		return
 	}
 	for _, sender := range s.Open {
 		if st := streamOf(sender); st.wantsInput && st.link == nil {
-			k := min(n, http2.FrameSize-st.early)
+			k := min(n, http2.DefaultFrameSize-st.early)
 			st.early += k
 			st.in.Moved(s.Loop(), k)
 		}
@@ -387,11 +388,11 @@ func (s *session) receive() {
 			s.goAway(code)
 			return
 		}
-		if s.begun == runBegun || s.pressed() {
+		if s.begun == runBegun || s.mustFlush() {
 			return
 		}
-		n, err := s.read(s.Space())
-		s.Came(n)
+		n, err := s.read(s.ReadBuffer())
+		s.Received(n)
 		switch {
 		case err == nil:
 		case err == stream.ErrWouldBlock:
@@ -404,8 +405,8 @@ func (s *session) receive() {
 	}
 }
 
-// pressed reports that the client has to take something before more of it is read.
-func (s *session) pressed() bool { return s.Pressed(s.held.Held()) }
+// mustFlush reports that the client has to take something before more of it is read.
+func (s *session) mustFlush() bool { return s.MustFlush(s.held.Held()) }
 
 func (s *session) read(p []byte) (int, error) {
 	if s.tls == nil {

@@ -21,7 +21,7 @@ func (r *raw2) steady(s *site, streams int, ofStream, ofConnection uint32,
 	step time.Duration) (got map[uint32]int, reset string) {
 	r.t.Helper()
 	got = map[uint32]int{}
-	for ended, credit := 0, http2.Window; ended < streams; {
+	for ended, credit := 0, http2.DefaultWindow; ended < streams; {
 		if credit == 0 {
 			s.Skip(step)
 			for i := range streams {
@@ -56,7 +56,7 @@ func (r *raw2) steady(s *site, streams int, ofStream, ofConnection uint32,
 func TestHTTP2SteadyReader(t *testing.T) {
 	t.Parallel()
 	const silence = wait.Patience
-	const size = http2.Window + 60<<10 // the rest takes twice as long
+	const size = http2.DefaultWindow + 60<<10 // the rest takes twice as long
 	body := make([]byte, size)
 	for name, h := range map[string]conn.Handler{
 		"given": func(_ *conn.Request, w *conn.Response) int { w.SetBody(body); return 200 },
@@ -181,8 +181,8 @@ func TestHTTP2SlowLine(t *testing.T) {
 		if h.Type == http2.Data {
 			all += len(p)
 			s.Skip(time.Duration(len(p)) * silence / rate)
-			if got[h.Stream] += len(p); got[h.Stream] == http2.Window {
-				r.frame(http2.WindowUpdate, 0, h.Stream, uint32Of(http2.Window)).flush()
+			if got[h.Stream] += len(p); got[h.Stream] == http2.DefaultWindow {
+				r.frame(http2.WindowUpdate, 0, h.Stream, uint32Of(http2.DefaultWindow)).flush()
 			}
 		}
 	}
@@ -209,7 +209,7 @@ func TestHTTP2TrickledWindow(t *testing.T) {
 				r.frame(http2.SettingsFrame, 0, 0, "\x00\x04"+uint32Of(1<<20))
 			}
 			r.get(1).flush()
-			for got := 0; got < http2.Window; {
+			for got := 0; got < http2.DefaultWindow; {
 				h, p := r.next()
 				if h.Type == http2.Data {
 					got += len(p)

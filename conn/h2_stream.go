@@ -112,7 +112,7 @@ func (st *h2stream) begin(p *http2.Pseudo, size int, ends bool) {
 	h := &st.x.req.head
 	h.Reset()
 	h.FieldLimit = int(s.set.MaxHeaderSize) / bytesPerField
-	if st.bad = errHeadTooLarge; !st.fields.Over {
+	if st.bad = errHeadTooLarge; !st.fields.TooLarge {
 		st.bad = st.fields.Head(h, p, size, !ends)
 	}
 	st.x.req.raw = st.fields.Buf
@@ -121,7 +121,7 @@ func (st *h2stream) begin(p *http2.Pseudo, size int, ends bool) {
 		h.ContentLength = 0
 	}
 	b.ended, b.expected, b.flow = ends, h.ContentLength, http2.Inflow{Size: ownWindow,
-		Credit: ownWindow}
+		Window: ownWindow}
 	if !ends {
 		s.uploads(!st.extended && (b.expected < 0 || b.expected > ownWindow))
 	}
@@ -222,7 +222,7 @@ func (st *h2stream) Ended() {
 	st.giveDescriptors(int(st.descriptors))
 	s.count(-1)
 	if st.err == nil {
-		s.Pay(http2.Paid)
+		s.Refund(http2.StreamRefund)
 	}
 	s.port.freeStream(st)
 	s.wake()

@@ -23,8 +23,8 @@ type windows2 struct {
 }
 
 func dialWindows2(t *testing.T, s *site) *windows2 {
-	w := &windows2{raw2: dial2(t, s), connection: http2.Window, streams: map[uint32]int64{},
-		own: http2.Window, ended: map[uint32]string{}}
+	w := &windows2{raw2: dial2(t, s), connection: http2.DefaultWindow, streams: map[uint32]int64{},
+		own: http2.DefaultWindow, ended: map[uint32]string{}}
 	w.flush()
 	for {
 		h, p := w.next()
@@ -77,7 +77,7 @@ func (w *windows2) take() bool {
 // send sends as much of n bytes as the windows allow at once, and returns how much.
 func (w *windows2) send(id uint32, n int64) (sent int64) {
 	for n = min(n, w.streams[id], w.connection); sent < n; {
-		k := min(n-sent, http2.FrameSize)
+		k := min(n-sent, http2.DefaultFrameSize)
 		w.frame(http2.Data, 0, id, strings.Repeat("x", int(k)))
 		sent += k
 		w.streams[id] -= k

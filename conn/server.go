@@ -38,7 +38,7 @@ type Server struct {
 	stats    sync.Map     // *loop.Loop -> *loopStats
 	detached atomic.Int64 // see Detached
 	panics   atomic.Int64 // see Panicked
-	windows  http2.Growth // of uploads by HTTP/2
+	windows  http2.WindowBudget // of uploads by HTTP/2
 }
 
 // NewServer makes a server.

@@ -192,26 +192,26 @@ func testHTTP2Resets(t *testing.T, m modes.Mode) {
 		}{
 			{"no head", func(uint32) []byte { return nil }, 502},
 			{"a hint", func(id uint32) []byte {
-				return http2.AppendBlock(nil, id, 0, http2.AppendStatus(nil, 103), http2.FrameSize)
+				return http2.AppendBlock(nil, id, 0, http2.AppendStatus(nil, 103), http2.DefaultFrameSize)
 			}, 502},
 			{"a part", func(id uint32) []byte {
-				out := http2.AppendBlock(nil, id, 0, http2.AppendStatus(nil, 200), http2.FrameSize)
+				out := http2.AppendBlock(nil, id, 0, http2.AppendStatus(nil, 200), http2.DefaultFrameSize)
 				return append(http2.AppendHeader(out, http2.Data, 0, id, 5), "hello"...)
 			}, 0},
 			{"a part of a length", func(id uint32) []byte {
 				length = http2.AppendLength(http2.AppendStatus(nil, 200), 10)
-				out := http2.AppendBlock(nil, id, 0, length, http2.FrameSize)
+				out := http2.AppendBlock(nil, id, 0, length, http2.DefaultFrameSize)
 				return append(http2.AppendHeader(out, http2.Data, 0, id, 5), "hello"...)
 			}, 0},
 			{"all but the end", func(id uint32) []byte {
 				length = http2.AppendLength(http2.AppendStatus(nil, 200), 5)
-				out := http2.AppendBlock(nil, id, 0, length, http2.FrameSize)
+				out := http2.AppendBlock(nil, id, 0, length, http2.DefaultFrameSize)
 				return append(http2.AppendHeader(out, http2.Data, 0, id, 5), "hello"...)
 			}, 0},
 			// An upstream that needs no more of the request says so behind its answer (RFC 9113
 			// section 8.1).
 			{"all", func(id uint32) []byte {
-				out := http2.AppendBlock(nil, id, 0, http2.AppendStatus(nil, 200), http2.FrameSize)
+				out := http2.AppendBlock(nil, id, 0, http2.AppendStatus(nil, 200), http2.DefaultFrameSize)
 				return append(http2.AppendHeader(out, http2.Data, http2.EndStream, id, 5), "hello"...)
 			}, 200},
 		} {

@@ -170,7 +170,7 @@ func status2(status int) func(*originConn) {
 		hello2(p)
 		for id := await2(p, http2.Headers); id != 0; id = await2(p, http2.Headers) {
 			_, _ = p.Write(http2.AppendBlock(nil, id, http2.EndStream, http2.AppendStatus(nil, status),
-				http2.FrameSize))
+				http2.DefaultFrameSize))
 		}
 	}
 }
@@ -179,7 +179,7 @@ func status2(status int) func(*originConn) {
 // any.
 func bare2(p *originConn) {
 	hello2(p)
-	var in [http2.HeaderSize]byte
+	var in [http2.FrameHeaderLen]byte
 	for _, err := io.ReadFull(p.r, in[:]); err == nil; _, err = io.ReadFull(p.r, in[:]) {
 		h := http2.ParseHeader(in[:])
 		payload := make([]byte, h.Length)
@@ -191,7 +191,7 @@ func bare2(p *originConn) {
 		if h.Type == http2.Data {
 			body += string(payload)
 		}
-		out := http2.AppendBlock(nil, h.Stream, 0, http2.AppendStatus(nil, 200), http2.FrameSize)
+		out := http2.AppendBlock(nil, h.Stream, 0, http2.AppendStatus(nil, 200), http2.DefaultFrameSize)
 		_, _ = p.Write(append(http2.AppendHeader(out, http2.Data, http2.EndStream, h.Stream, len(body)),
 			body...))
 	}

@@ -201,7 +201,7 @@ func hello2(p *originConn) {
 // await2 returns the stream of the next frame of that type, 0 at the end of the connection.
 func await2(p *originConn, want http2.Type) uint32 {
 	for {
-		var head [http2.HeaderSize]byte
+		var head [http2.FrameHeaderLen]byte
 		if _, err := io.ReadFull(p.r, head[:]); err != nil {
 			return 0
 		}
@@ -369,7 +369,7 @@ func answersBare2(p *originConn) {
 	out := append(http2.AppendHeader(nil, http2.Headers, http2.EndHeaders, 0, len(head)), head...)
 	data := len(out)
 	out = append(http2.AppendHeader(out, http2.Data, http2.EndStream, 0, 13), "Hello, world!"...)
-	in := make([]byte, http2.HeaderSize)
+	in := make([]byte, http2.FrameHeaderLen)
 	for {
 		if _, err := io.ReadFull(p.r, in); err != nil {
 			return
@@ -425,7 +425,7 @@ func TestHTTP2TrailersOnly(t *testing.T) {
 		hello2(p)
 		for id := await2(p, http2.Headers); id != 0; id = await2(p, http2.Headers) {
 			head := http2.AppendField(http2.AppendStatus(nil, 200), "grpc-status", "5")
-			_, _ = p.Write(http2.AppendBlock(nil, id, http2.EndStream, head, http2.FrameSize))
+			_, _ = p.Write(http2.AppendBlock(nil, id, http2.EndStream, head, http2.DefaultFrameSize))
 		}
 	})
 	for _, buffered := range []bool{true, false} {
@@ -443,9 +443,9 @@ func TestHTTP2TrailersOnly(t *testing.T) {
 		}
 		_, _ = c.Write(http2.AppendBlock(
 			http2.AppendHeader([]byte(http2.Preface), http2.SettingsFrame, 0, 0, 0),
-			1, flags, head, http2.FrameSize))
+			1, flags, head, http2.DefaultFrameSize))
 		for {
-			var in [http2.HeaderSize]byte
+			var in [http2.FrameHeaderLen]byte
 			if _, err := io.ReadFull(c, in[:]); err != nil {
 				t.Fatal(err, f.log)
 			}

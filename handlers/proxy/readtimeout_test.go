@@ -102,7 +102,7 @@ type frames2 struct {
 func (c frames2) until(a, b http2.Type) http2.Type {
 	c.t.Helper()
 	for {
-		var head [http2.HeaderSize]byte
+		var head [http2.FrameHeaderLen]byte
 		must.Get(io.ReadFull(c, head[:]))(c.t)
 		h := http2.ParseHeader(head[:])
 		must.Get(io.CopyN(io.Discard, c, int64(h.Length)))(c.t)
@@ -138,7 +138,7 @@ func TestTwoWayPings(t *testing.T) {
 					_, _ = p.Write(head2(id))
 					go func() {
 						for {
-							var head [http2.HeaderSize]byte
+							var head [http2.FrameHeaderLen]byte
 							if _, err := io.ReadFull(p.r, head[:]); err != nil {
 								return
 							}

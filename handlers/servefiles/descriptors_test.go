@@ -37,7 +37,7 @@ func TestHTTP2FilesCount(t *testing.T) {
 	}
 	must.Get(c.Write(out))(t)
 	for answers := 0; answers < many; {
-		var head [http2.HeaderSize]byte
+		var head [http2.FrameHeaderLen]byte
 		must.Get(io.ReadFull(c, head[:]))(t)
 		h := http2.ParseHeader(head[:])
 		must.Get(io.CopyN(io.Discard, c, int64(h.Length)))(t)

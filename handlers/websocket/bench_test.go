@@ -90,7 +90,7 @@ func connect2(t testing.TB, c net.Conn, streams int, message string) (round func
 	}
 	must.Get(c.Write(out))(t)
 	r := bufio.NewReaderSize(c, 64<<10)
-	var head [http2.HeaderSize]byte
+	var head [http2.FrameHeaderLen]byte
 	await := func(kind http2.Type) {
 		for n := 0; n < streams; {
 			_, err := io.ReadFull(r, head[:])

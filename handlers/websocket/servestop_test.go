@@ -136,7 +136,7 @@ func TestStopOfTheFull(t *testing.T) {
 						return
 					}
 					// As much as the window of the stream, with a header of four bytes.
-					if err := c.WriteMessage(websocket.Binary, make([]byte, http2.Window-4)); err != nil {
+					if err := c.WriteMessage(websocket.Binary, make([]byte, http2.DefaultWindow-4)); err != nil {
 						t.Error(err)
 					}
 					l.Skip(4 * time.Second) // more than the last words have

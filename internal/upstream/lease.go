@@ -198,7 +198,7 @@ func (l *Lease) Connect(t *loop.Thread, want Want) (s *stream.Conn, used bool, e
 			l.conn = &persistConn{tls: l.tls, born: begin, version: l.files, affinityKey: l.affinityKey()}
 			l.tls = nil
 			return s, false, nil
-		case left(err), sysio.Exhausted(err), errors.Is(err, handshake.ErrNoTurn):
+		case left(err), sysio.Exhausted(err), errors.Is(err, handshake.ErrNoSlot):
 			return nil, false, err
 		}
 		fault := l.faultOf(err)
@@ -478,7 +478,7 @@ func (l *Lease) Asked() (name string, first, whole time.Duration) {
 func Busy(err error) bool {
 	return errors.Is(err, errQueueFull) || errors.Is(err, errNoSlot) ||
 		errors.Is(err, errBacklog) || errors.Is(err, errOpen) || errors.Is(err, errDown) ||
-		errors.Is(err, handshake.ErrNoTurn) ||
+		errors.Is(err, handshake.ErrNoSlot) ||
 		errors.Is(err, syscall.EADDRNOTAVAIL) || sysio.Exhausted(err)
 }
 

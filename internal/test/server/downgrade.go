@@ -100,7 +100,7 @@ func (s *Server) SendDowngrade(d Downgrade) (status int) {
 	b = append(http2.AppendHeader(b, http2.Data, http2.EndStream, 1, len(d.Content)), d.Content...)
 	must.Get(c.Write(b))(s.T)
 	for {
-		head := make([]byte, http2.HeaderSize)
+		head := make([]byte, http2.FrameHeaderLen)
 		must.Get(io.ReadFull(c, head))(s.T)
 		h := http2.ParseHeader(head)
 		payload := make([]byte, h.Length)

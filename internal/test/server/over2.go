@@ -84,8 +84,8 @@ func Over2(t testing.TB, c net.Conn) net.Conn { return newOver2(t, c) }
 
 // newOver2 returns a connection of HTTP/2 on c.
 func newOver2(t testing.TB, c net.Conn) *over2 {
-	o := &over2{Conn: c, t: t, scheme: "http", id: ^uint32(0), window: http2.Window,
-		newWindow: http2.Window}
+	o := &over2{Conn: c, t: t, scheme: "http", id: ^uint32(0), window: http2.DefaultWindow,
+		newWindow: http2.DefaultWindow}
 	o.changed.L = &o.mu
 	if _, ok := c.(*tls.Conn); ok {
 		o.scheme = "https"

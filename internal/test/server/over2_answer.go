@@ -15,7 +15,7 @@ import (
 // receive acts on the server's frames until the connection ends.
 func (o *over2) receive() {
 	r := o.Conn
-	var head [http2.HeaderSize]byte
+	var head [http2.FrameHeaderLen]byte
 	for {
 		_, err := io.ReadFull(r, head[:])
 		var payload []byte

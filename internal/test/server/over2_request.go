@@ -84,7 +84,7 @@ func (o *over2) begin(head string) {
 	o.window1, o.answering = o.newWindow, answerHead
 	kind, all := http2.Headers, []byte(nil)
 	for {
-		n := min(len(block), http2.FrameSize)
+		n := min(len(block), http2.DefaultFrameSize)
 		if n == len(block) {
 			flags |= http2.EndHeaders
 		}
@@ -115,7 +115,7 @@ func appendText(b []byte, s string) []byte {
 // o.left bytes have gone.
 func (o *over2) data(p []byte, ends bool) (done int) {
 	for done < len(p) {
-		n := int(min(int64(len(p)-done), http2.FrameSize, o.window, o.window1))
+		n := int(min(int64(len(p)-done), http2.DefaultFrameSize, o.window, o.window1))
 		if n <= 0 {
 			break
 		}

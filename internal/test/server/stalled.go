@@ -72,7 +72,7 @@ func (s *Server) stall(path string, streams, window int) *stalled {
 
 // read counts what comes, until the connection ends.
 func (st *stalled) read() {
-	var head [http2.HeaderSize]byte
+	var head [http2.FrameHeaderLen]byte
 	r := bufio.NewReader(st.c)
 	for {
 		if _, err := io.ReadFull(r, head[:]); err != nil {

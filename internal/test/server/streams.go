@@ -40,7 +40,7 @@ func (s *Server) Streams(many int, fields []string, content, want string) net.Co
 // readContents reads frames until so many Data frames have ended with want.
 func readContents(t testing.TB, c net.Conn, many int, want string) {
 	t.Helper()
-	var head [http2.HeaderSize]byte
+	var head [http2.FrameHeaderLen]byte
 	for many > 0 {
 		must.Get(io.ReadFull(c, head[:]))(t)
 		h := http2.ParseHeader(head[:])

@@ -12,7 +12,7 @@ import (
 func (s *Session) frames() http2.Code {
 	now := s.thread.Loop().Time().Unix()
 	for {
-		h, payload, ok, code := s.Next(now, s.untaken())
+		h, payload, ok, code := s.Next(now, s.unwritten())
 		if !ok {
 			return code
 		}
@@ -81,7 +81,7 @@ func streamOf(sender *http2.Sender) *Stream { return sender.Owner.(*Stream) }
 func (s *Session) reset(st *Stream, code http2.Code) {
 	s.Reset(st.ID, code)
 	if !st.answered {
-		s.late += max(st.flow.Credit, 0)
+		s.late += max(st.flow.Window, 0)
 	}
 	s.Remove(&st.Sender)
 }
@@ -162,7 +162,7 @@ func (s *Session) fields(st *Stream, ends bool, block []byte) http2.Code {
 	}
 	var ok bool
 	switch h.Status, h.Length, ok = h.Response(); {
-	case h.Over:
+	case h.TooLarge:
 		s.noHead(st, errHeadSize)
 	case !ok, h.Status < 200 && (ends || h.Length > 0):
 		s.noHead(st, errFields)
@@ -174,7 +174,7 @@ func (s *Session) fields(st *Stream, ends bool, block []byte) http2.Code {
 		}
 	default:
 		st.final, s.quiet = true, false
-		s.Pay(http2.Worth)
+		s.Refund(http2.DataRefund)
 		if st.expected = h.Length; st.head || h.Status == 204 || h.Status == 304 {
 			st.expected = 0
 		}
@@ -222,7 +222,7 @@ func (s *Session) trailer(st *Stream, ends bool, block []byte) http2.Code {
 		return http2.CompressionError
 	}
 	switch {
-	case trailer.Over:
+	case trailer.TooLarge:
 		s.malformed(st, http2.ProtocolError, errHeadSize)
 	case !ends || !trailer.Trailer():
 		s.malformed(st, http2.ProtocolError, errFields)
@@ -249,22 +249,22 @@ func (s *Session) end(st *Stream) {
 // data acts on content.
 func (s *Session) data(h http2.Header, st *Stream, content []byte) http2.Code {
 	n := int64(h.Length)
-	if !s.Inflow.Came(n) {
+	if !s.Inflow.Received(n) {
 		return http2.FlowControlError
 	}
 	// What is held is bounded by the streams' windows.
-	s.Announce(0, s.Inflow.Return(n, 0))
+	s.SendWindowUpdate(0, s.Inflow.Return(n, 0))
 	if st == nil {
 		if s.late -= n; s.late < 0 {
 			return http2.StreamClosed
 		}
 		if n > int64(len(content)) { // also that of padding alone is what the window has let it send
-			s.Pay(http2.FramePrice)
+			s.Refund(http2.FrameCost)
 		}
 		return http2.NoError
 	}
 	ends := h.Flags&http2.EndStream != 0
-	room := st.flow.Came(n)
+	room := st.flow.Received(n)
 	switch {
 	case st.answered:
 		s.reset(st, http2.StreamClosed)
@@ -284,7 +284,7 @@ func (s *Session) data(h http2.Header, st *Stream, content []byte) http2.Code {
 	}
 	if len(content) > 0 {
 		s.quiet = false
-		s.Pay(http2.Worth)
+		s.Refund(http2.DataRefund)
 		st.in.Add(content)
 	}
 	if ends {
@@ -301,7 +301,7 @@ func (s *Session) settings(h http2.Header, payload []byte) http2.Code {
 	if h.Flags&http2.Ack != 0 {
 		return http2.NoError
 	}
-	if !s.Settled {
+	if !s.SettingsReceived {
 		s.most = maxStreams // the protocol has no limit
 	}
 	code := s.Settings(h, payload, func(setting http2.Setting, value uint32) http2.Code {

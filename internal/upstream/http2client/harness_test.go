@@ -36,7 +36,7 @@ func (f frame) String() string { return fmt.Sprintf("%+v %q", f.Header, f.payloa
 
 // next returns the next frame, one without a type at the end of the connection.
 func (p *fakeServer) next() frame {
-	var head [http2.HeaderSize]byte
+	var head [http2.FrameHeaderLen]byte
 	none := frame{Header: http2.Header{Type: 0xff}}
 	if _, err := io.ReadFull(p, head[:]); err != nil {
 		return none

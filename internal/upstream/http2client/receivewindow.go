@@ -13,8 +13,8 @@ const (
 	connWindow   = 1 << 30
 )
 
-// growth is for the process.
-var growth http2.Growth
+// windows is for the process.
+var windows http2.WindowBudget
 
 // widen opens the stream's window by the n bytes that were read, or more (RFC 9113 section 5.2).
 func (st *Stream) widen(n int) {
@@ -29,9 +29,9 @@ func (st *Stream) widen(n int) {
 	if step == streamWindow {
 		step *= 3 // the first time it is not worth a round trip to find out
 	}
-	if st.in.Len() == 0 && st.flow.Size < maxWindow && growth.Take(step) {
+	if st.in.Len() == 0 && st.flow.Size < maxWindow && windows.Take(step) {
 		more += st.flow.Grow(step)
 	}
-	st.s.Announce(st.ID, more)
+	st.s.SendWindowUpdate(st.ID, more)
 	st.s.wake()
 }

@@ -58,8 +58,8 @@ func (st *Stream) Write(p []byte) error {
 // Held returns how many bytes are held.
 func (st *Stream) Held() int { return len(st.Pending) }
 
-// Taken implements http2.Owner.
-func (st *Stream) Taken(int) {
+// Gathered implements http2.Owner.
+func (st *Stream) Gathered(int) {
 	if len(st.Pending) == 0 && st.ends {
 		st.finish()
 	}

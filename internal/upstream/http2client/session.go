@@ -86,7 +86,7 @@ func Start(l *loop.Loop, fd int, c *tls.Conn, carry func(net.Conn), keep Life,
 	s.Out = http2.AppendHeader(s.Out, http2.SettingsFrame, 0, 0, 2*6)
 	s.Out = http2.AppendSetting(s.Out, http2.EnablePush, 0)
 	s.Out = http2.AppendSetting(s.Out, http2.InitialWindowSize, streamWindow)
-	s.Announce(0, s.Inflow.Grow(connWindow-http2.Window))
+	s.SendWindowUpdate(0, s.Inflow.Grow(connWindow-http2.DefaultWindow))
 	s.wake()
 	return s, nil
 }
@@ -98,8 +98,8 @@ func (s *Session) Run(t *loop.Thread) coro.Code {
 		if s.err == nil {
 			s.receive()
 		}
-		pressed := s.pressed()
-		if s.transmit(); pressed && !s.pressed() && s.err == nil {
+		pressed := s.mustFlush()
+		if s.transmit(); pressed && !s.mustFlush() && s.err == nil {
 			continue
 		}
 		switch {
@@ -107,7 +107,7 @@ func (s *Session) Run(t *loop.Thread) coro.Code {
 			s.abandon()
 			return coro.Abort
 		case s.held.Held() > 0:
-			if err := s.held.Await(-1, !s.pressed()); err != nil {
+			if err := s.held.Await(-1, !s.mustFlush()); err != nil {
 				s.fail(err)
 			} else if _, err := s.held.SendHeld(); err != nil {
 				s.fail(err)
@@ -122,7 +122,7 @@ func (s *Session) Run(t *loop.Thread) coro.Code {
 			}
 			return coro.Abort
 		default:
-			s.Slim()
+			s.ReleaseBuffers()
 			loop.IdleTimeout(t, s.patience())
 			return coro.WantRead
 		}
@@ -143,11 +143,11 @@ func (s *Session) receive() {
 			s.breakOff(code)
 			return
 		}
-		if s.pressed() {
+		if s.mustFlush() {
 			return
 		}
-		n, err := s.read(s.Space())
-		s.Came(n)
+		n, err := s.read(s.ReadBuffer())
+		s.Received(n)
 		switch {
 		case err == nil:
 		case errors.Is(err, stream.ErrWouldBlock):
@@ -159,14 +159,14 @@ func (s *Session) receive() {
 	}
 }
 
-// pressed reports that the server has to take something before more of it is read.
-func (s *Session) pressed() bool { return s.Pressed(s.untaken()) }
+// mustFlush reports that the server has to take something before more of it is read.
+func (s *Session) mustFlush() bool { return s.MustFlush(s.unwritten()) }
 
-// untaken returns how much of what was sent the server has not taken, less all heads of requests.
+// unwritten returns how much of what was sent the server has not taken, less all heads of requests.
 // The server does not make these, and Room bounds them. If they counted, this side would not read
 // because it has asked for much, and a server that does not read either until its answers are taken
 // would wait for it.
-func (s *Session) untaken() int {
+func (s *Session) unwritten() int {
 	held := s.held.Held()
 	s.heads = min(s.heads, held+len(s.Out))
 	return held - s.heads
@@ -191,7 +191,7 @@ func (s *Session) breakOff(code http2.Code) {
 	s.Gather()
 	s.Out = http2.AppendGoAway(s.Out, 0, code, "")
 	s.transmit()
-	if !s.Settled {
+	if !s.SettingsReceived {
 		s.fail(fmt.Errorf("%w: the upstream does not speak HTTP/2", ErrMalformed))
 	}
 	s.fail(fmt.Errorf("%w: %w", ErrMalformed, code))

@@ -100,7 +100,7 @@ var streams = sync.Pool{New: func() any {
 func (s *Session) Room() bool {
 	return !s.leaving && !s.pinging && len(s.Open)+s.idle < s.most &&
 		s.next <= lastStream-2*uint32(s.idle) && len(s.Out) <= maxBacklog &&
-		s.held.Held() <= http2.MaxUntaken && !s.worn()
+		s.held.Held() <= http2.MaxPendingOutput && !s.worn()
 }
 
 // Greeted waits until the server's SETTINGS have come, for d at most. t is the calling thread. The
@@ -126,7 +126,7 @@ func (s *Session) Stream(t *loop.Thread, keep Life) (st *Stream, reused bool) {
 	s.users++
 	s.idle++
 	st = streams.Get().(*Stream)
-	st.s, st.user, st.flow = s, t, http2.Inflow{Size: streamWindow, Credit: streamWindow}
+	st.s, st.user, st.flow = s, t, http2.Inflow{Size: streamWindow, Window: streamWindow}
 	return st, reused
 }
 
@@ -148,7 +148,7 @@ func (st *Stream) Close() {
 	case st.IsOpen():
 		s.Remove(&st.Sender)
 	}
-	growth.Give(st.flow.Size - streamWindow)
+	windows.Give(st.flow.Size - streamWindow)
 	if s.users--; s.users == 0 {
 		s.free = s.now()
 	}

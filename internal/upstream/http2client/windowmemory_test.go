@@ -15,7 +15,7 @@ func TestFirstWindow(t *testing.T) {
 	announced := make(chan uint32, 1)
 	dialRaw(t, run(t), func(p *fakeServer) {
 		_, _ = io.CopyN(io.Discard, p, int64(len(http2.Preface)))
-		window := uint32(http2.Window)
+		window := uint32(http2.DefaultWindow)
 		f, _ := p.await(http2.SettingsFrame)
 		for payload := f.payload; len(payload) >= 6; payload = payload[6:] {
 			if http2.Setting(payload[1]) == http2.InitialWindowSize {

@@ -7,9 +7,9 @@ type Block struct {
 	octets []byte
 }
 
-// goesOn reports whether a frame may come now: nothing may come between the frames of a block
+// continues reports whether a frame may come now: nothing may come between the frames of a block
 // (section 6.10).
-func (b *Block) goesOn(h Header) bool {
+func (b *Block) continues(h Header) bool {
 	if b.Stream == 0 {
 		return h.Type != Continuation
 	}
@@ -28,7 +28,7 @@ func (b *Block) Add(h Header, payload []byte, limit int) (block []byte, whole bo
 		b.Stream, b.octets = h.Stream, append(b.octets[:0], payload...)
 		return nil, false, NoError
 	}
-	if len(b.octets)+len(payload) > 2*limit+FrameSize {
+	if len(b.octets)+len(payload) > 2*limit+DefaultFrameSize {
 		return nil, false, EnhanceYourCalm
 	}
 	b.octets = append(b.octets, payload...)

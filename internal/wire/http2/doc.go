@@ -8,7 +8,7 @@
 //	inbox.go     Inbox: received content that was not read yet
 //	block.go     Block: a field block in several frames
 //	flow.go      Inflow: a window for the peer's content; Growth
-//	debt.go      the cost of a peer's frames, and when the peer is no longer read or served
+//	peercost.go  the cost of a peer's frames, and when the peer is no longer read or served
 //	frame.go     the format of frames
 //	hpack.go     Decoder, Fields: from a field block (RFC 7541) to fields
 //	encode.go    from fields to a field block

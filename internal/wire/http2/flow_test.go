@@ -8,7 +8,7 @@ import (
 
 // TestGrowth: windows grow by 64 MiB together, and the last ones by less than the first.
 func TestGrowth(t *testing.T) {
-	var g http2.Growth
+	var g http2.WindowBudget
 	const mib = 1 << 20
 	if g.Take(17 * mib) {
 		t.Error("more than a quarter")
@@ -34,7 +34,7 @@ func TestGrowth(t *testing.T) {
 // TestInflow: credit is announced by halves of the window, or in smaller parts where little is left
 // of it, and is never more than the window.
 func TestInflow(t *testing.T) {
-	f := http2.Inflow{Size: 100, Credit: 100}
+	f := http2.Inflow{Size: 100, Window: 100}
 	for i, step := range []struct{ came, back, more, want, credit int64 }{
 		{came: 60, credit: 40},
 		{back: 49, credit: 40},
@@ -46,15 +46,15 @@ func TestInflow(t *testing.T) {
 		{came: 54, back: 54, credit: 140},
 		{back: 6, credit: 140}, // all is read, and less than half of 200 is to be announced
 	} {
-		if ok := f.Came(step.came); !ok {
+		if ok := f.Received(step.came); !ok {
 			t.Error(i, "refused")
 		}
-		if got := f.Return(step.back, step.more); got != step.want || f.Credit != step.credit {
-			t.Errorf("step %d: %d announced, want %d; credit %d, want %d", i, got, step.want, f.Credit,
+		if got := f.Return(step.back, step.more); got != step.want || f.Window != step.credit {
+			t.Errorf("step %d: %d announced, want %d; credit %d, want %d", i, got, step.want, f.Window,
 				step.credit)
 		}
 	}
-	if f.Size != 200 || f.Came(141) {
+	if f.Size != 200 || f.Received(141) {
 		t.Error(f)
 	}
 }

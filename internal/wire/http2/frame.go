@@ -22,26 +22,26 @@ const (
 
 // Flags of frames.
 const (
-	EndStream  = 0x1 // of Data and Headers
-	Ack        = 0x1 // of SettingsFrame and Ping
-	EndHeaders = 0x4
-	Padded     = 0x8
-	Prioritied = 0x20 // a Headers frame has the fields of Priority in front
+	EndStream    = 0x1 // of Data and Headers
+	Ack          = 0x1 // of SettingsFrame and Ping
+	EndHeaders   = 0x4
+	Padded       = 0x8
+	PriorityFlag = 0x20 // a Headers frame has the fields of Priority in front
 )
 
 const (
 	// Preface is what a client begins with (RFC 9113 section 3.4).
 	Preface = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
 
-	HeaderSize = 9 // of a frame
+	FrameHeaderLen = 9 // of a frame
 
-	// FrameSize is the longest payload that may be sent to a peer that has not allowed more, and
-	// that peers of this package may send.
-	FrameSize = 16 << 10
+	// DefaultFrameSize is the longest payload that may be sent to a peer that has not allowed more,
+	// and that peers of this package may send.
+	DefaultFrameSize = 16 << 10
 
-	// Window is the initial flow-control window of a stream and of a connection. LargestWindow is
-	// the largest that a window may become (section 6.9.1).
-	Window        = 64<<10 - 1
+	// DefaultWindow is the initial flow-control window of a stream and of a connection. LargestWindow
+	// is the largest that a window may become (section 6.9.1).
+	DefaultWindow = 64<<10 - 1
 	LargestWindow = 1<<31 - 1
 )
 
@@ -53,9 +53,9 @@ type Header struct {
 	Stream uint32
 }
 
-// ParseHeader reads the head of a frame, whose HeaderSize octets b begins with.
+// ParseHeader reads the head of a frame, whose FrameHeaderLen octets b begins with.
 func ParseHeader(b []byte) Header {
-	_ = b[HeaderSize-1]
+	_ = b[FrameHeaderLen-1]
 	return Header{
 		Length: uint32(b[0])<<16 | uint32(b[1])<<8 | uint32(b[2]),
 		Type:   Type(b[3]), Flags: b[4],
@@ -171,7 +171,7 @@ func CheckSetting(s Setting, value uint32) Code {
 			return FlowControlError
 		}
 	case MaxFrameSize:
-		if value < FrameSize || value > 1<<24-1 {
+		if value < DefaultFrameSize || value > 1<<24-1 {
 			return ProtocolError
 		}
 	}
@@ -187,7 +187,7 @@ func (h Header) content(payload []byte) ([]byte, Code) {
 		}
 		payload = payload[1 : len(payload)-int(payload[0])]
 	}
-	if h.Type == Headers && h.Flags&Prioritied != 0 {
+	if h.Type == Headers && h.Flags&PriorityFlag != 0 {
 		if len(payload) < 5 {
 			return nil, FrameSizeError
 		}
@@ -202,7 +202,7 @@ func (h Header) content(payload []byte) ([]byte, Code) {
 // CheckLength returns the error that a frame of that type makes for its connection by its length
 // and its stream alone.
 func (h Header) CheckLength() Code {
-	if h.Length > FrameSize {
+	if h.Length > DefaultFrameSize {
 		return FrameSizeError
 	}
 	switch h.Type { // where it may be

@@ -31,10 +31,10 @@ type Fields struct {
 
 	// Limit is how many bytes the fields may have, counted as SETTINGS_MAX_HEADER_LIST_SIZE does.
 	// What comes beyond it is dropped, and Over says so.
-	Limit int
-	Over  bool
-	size  int
-	kinds kind // of the fields together
+	Limit    int
+	TooLarge bool
+	size     int
+	kinds    kind // of the fields together
 
 	Priority http1.Span // the value of that field (RFC 9218), once Head was called; empty: none
 }
@@ -52,8 +52,8 @@ func (f *Fields) Each(do func(name, value []byte)) {
 // fits counts a field, and reports whether it is to be kept.
 func (f *Fields) fits(octets int) bool {
 	f.size += octets + entrySize
-	f.Over = f.Over || f.size > f.Limit
-	return !f.Over
+	f.TooLarge = f.TooLarge || f.size > f.Limit
+	return !f.TooLarge
 }
 
 // add makes what Buf has from start on, whose name ends at colon, a field.

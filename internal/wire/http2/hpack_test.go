@@ -128,8 +128,8 @@ func TestLimit(t *testing.T) {
 		block = append(block, 0xbe)
 	}
 	block = append(block, 0x40, 1, 'b', 1, 'w')
-	if err := d.Decode(block, &f); err != nil || !f.Over || len(f.List) != 1 || cap(f.Buf) > 1000 {
-		t.Errorf("%v %v %d %d", err, f.Over, len(f.List), cap(f.Buf))
+	if err := d.Decode(block, &f); err != nil || !f.TooLarge || len(f.List) != 1 || cap(f.Buf) > 1000 {
+		t.Errorf("%v %v %d %d", err, f.TooLarge, len(f.List), cap(f.Buf))
 	}
 	if got, err := text(&d, []byte{0xbe, 0xbf}); err != nil || !strings.HasPrefix(got, "b:w\na:vvv") {
 		t.Errorf("%q %v", got, err)

@@ -88,8 +88,8 @@ func (i *Inbox) Reset() {
 	i.b, i.r = i.b[:0], 0
 }
 
-// Slim gives up the memory of an empty Inbox that is larger than most.
-func (i *Inbox) Slim(most int) {
+// Trim gives up the memory of an empty Inbox that is larger than most.
+func (i *Inbox) Trim(most int) {
 	if i.Len() == 0 && cap(i.b) > most {
 		i.Reset()
 		i.b = nil

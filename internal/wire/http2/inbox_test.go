@@ -50,7 +50,7 @@ func TestInbox(t *testing.T) {
 // TestInboxAllocates: content that is read as it comes takes no new memory.
 func TestInboxAllocates(t *testing.T) {
 	ci.Without(t, invariants.Enabled || race.Enabled, "the race detector empties pools")
-	frame, p := make([]byte, http2.FrameSize), make([]byte, 20_000)
+	frame, p := make([]byte, http2.DefaultFrameSize), make([]byte, 20_000)
 	allocs := testing.AllocsPerRun(100, func() {
 		var in http2.Inbox
 		for range 10 {

@@ -46,13 +46,13 @@ func (w *Wire) Fill() {
 			}
 			s := q.first
 			w.Unqueue(s)
-			n := int(min(int64(s.Allowed), int64(w.Frame), s.Window, w.Window))
+			n := int(min(int64(s.Allowed), int64(w.MaxFrameSize), s.Window, w.Window))
 			w.data(s, s.Pending[:n])
 			s.Allowed -= n
 			if s.Pending = s.Pending[n:]; len(s.Pending) == 0 {
 				s.Pending = nil
 			}
-			s.Owner.Taken(n)
+			s.Owner.Gathered(n)
 			w.Requeue(s)
 		}
 	}
@@ -61,8 +61,8 @@ func (w *Wire) Fill() {
 // SendNow gathers of p what may go out before all that waits, and returns the rest.
 func (w *Wire) SendNow(s *Sender, p []byte) []byte {
 	for len(p) > 0 && len(s.Pending) == 0 && len(w.Out) < MaxOutput/2 && s.Window > 0 &&
-		w.Window > 0 && (w.queued == 0 || w.leads(s)) {
-		n := int(min(int64(len(p)), int64(w.Frame), s.Window, w.Window))
+		w.Window > 0 && (w.queued == 0 || w.isNext(s)) {
+		n := int(min(int64(len(p)), int64(w.MaxFrameSize), s.Window, w.Window))
 		w.data(s, p[:n])
 		p = p[n:]
 	}
@@ -77,7 +77,7 @@ func (w *Wire) data(s *Sender, p []byte) {
 	w.Out = append(w.Out, p...)
 	s.Window -= int64(len(p))
 	w.Window -= int64(len(p))
-	w.taken(len(p))
+	w.sent(len(p))
 }
 
 // End gathers the end of a stream that has no trailer section.
@@ -96,8 +96,8 @@ func (w *Wire) BeginBlock(id uint32, flags uint8) (at int) {
 	w.Gather()
 	at = len(w.Out)
 	w.Out = AppendHeader(w.Out, Headers, flags|EndHeaders, id, 0)
-	if !w.bare {
-		w.bare = true
+	if !w.noTableSent {
+		w.noTableSent = true
 		w.Out = append(w.Out, NoTable)
 	}
 	return at
@@ -106,14 +106,14 @@ func (w *Wire) BeginBlock(id uint32, flags uint8) (at int) {
 // EndBlock ends the frame that begins at an offset of Out. A block that is longer than a frame goes
 // on in Continuation frames.
 func (w *Wire) EndBlock(at int) {
-	length := len(w.Out) - at - HeaderSize
-	if length <= w.Frame {
+	length := len(w.Out) - at - FrameHeaderLen
+	if length <= w.MaxFrameSize {
 		PutLength(w.Out[at:], length)
 		return
 	}
 	h := ParseHeader(w.Out[at:])
-	block := slices.Clone(w.Out[at+HeaderSize:])
-	w.Out = AppendBlock(w.Out[:at], h.Stream, h.Flags&EndStream, block, w.Frame)
+	block := slices.Clone(w.Out[at+FrameHeaderLen:])
+	w.Out = AppendBlock(w.Out[:at], h.Stream, h.Flags&EndStream, block, w.MaxFrameSize)
 }
 
 // Reset gathers the end of a stream that has failed.
@@ -128,8 +128,8 @@ func (w *Wire) Ping(flags uint8, data string) {
 	w.Out = append(AppendHeader(w.Out, Ping, flags, 0, len(data)), data...)
 }
 
-// Announce says that the peer may send n bytes more, if n is not 0.
-func (w *Wire) Announce(id uint32, n int64) {
+// SendWindowUpdate says that the peer may send n bytes more, if n is not 0.
+func (w *Wire) SendWindowUpdate(id uint32, n int64) {
 	if n > 0 {
 		w.Gather()
 		w.Out = AppendWindowUpdate(w.Out, id, uint32(n))

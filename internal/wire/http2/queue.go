@@ -8,11 +8,11 @@ package http2
 type Rank uint8
 
 const (
-	ranks      = 16
-	turns Rank = 1
+	numRanks            = 16
+	incrementalBit Rank = 1
 
 	// DefaultRank is that of a stream whose client says nothing.
-	DefaultRank = 2*DefaultUrgency + turns
+	DefaultRank = 2*DefaultUrgency + incrementalBit
 )
 
 // RankOf parses a priority.
@@ -20,7 +20,7 @@ func RankOf(value []byte) Rank {
 	urgency, incremental := ParsePriority(value)
 	r := 2 * Rank(urgency)
 	if incremental {
-		r += turns
+		r += incrementalBit
 	}
 	return r
 }
@@ -43,8 +43,8 @@ type Sender struct {
 
 // Owner is the stream of a Sender.
 type Owner interface {
-	// Taken is called when n bytes of Pending were gathered.
-	Taken(n int)
+	// Gathered is called when n bytes of Pending were gathered.
+	Gathered(n int)
 }
 
 // IsOpen reports whether the stream is among those that are open.
@@ -56,10 +56,10 @@ type senderQueue struct{ first, last *Sender }
 // push puts a stream behind all others, or, if they do not take turns, behind those that are older.
 func (q *senderQueue) push(s *Sender) {
 	before := q.last
-	if before != nil && s.Rank&turns == 0 && q.first.ID > s.ID { // the usual case
+	if before != nil && s.Rank&incrementalBit == 0 && q.first.ID > s.ID { // the usual case
 		before = nil
 	}
-	for before != nil && s.Rank&turns == 0 && before.ID > s.ID {
+	for before != nil && s.Rank&incrementalBit == 0 && before.ID > s.ID {
 		before = before.prev
 	}
 	s.prev = before
@@ -94,7 +94,7 @@ func (w *Wire) Requeue(s *Sender) {
 	if !s.queued && s.Allowed > 0 && s.Window > 0 && s.at > 0 {
 		s.queued = true
 		if w.queue == nil {
-			w.queue = queues.Get().(*[ranks]senderQueue)
+			w.queue = queues.Get().(*[numRanks]senderQueue)
 		}
 		w.queue[s.Rank].push(s)
 		w.queued++
@@ -122,8 +122,8 @@ func (w *Wire) Allow(s *Sender, n int) {
 	w.Requeue(s)
 }
 
-// widen changes a stream's window.
-func (w *Wire) widen(s *Sender, n int64) {
+// addWindow changes a stream's window.
+func (w *Wire) addWindow(s *Sender, n int64) {
 	w.waiting -= s.due()
 	s.Window += n
 	w.waiting += s.due()
@@ -145,8 +145,9 @@ func (w *Wire) Unqueue(s *Sender) {
 	}
 }
 
-// Starves reports whether streams have content that only the window of the connection holds up.
-func (w *Wire) Starves() bool { return w.queued > 0 && w.Window <= 0 }
+// BlockedOnConnWindow reports whether streams have content that only the window of the connection
+// holds up.
+func (w *Wire) BlockedOnConnWindow() bool { return w.queued > 0 && w.Window <= 0 }
 
 // SetRank changes when a stream is served.
 func (w *Wire) SetRank(s *Sender, r Rank) {
@@ -157,14 +158,14 @@ func (w *Wire) SetRank(s *Sender, r Rank) {
 	}
 }
 
-// leads reports whether a stream that is not queued comes before all that are. So a stream whose
+// isNext reports whether a stream that is not queued comes before all that are. So a stream whose
 // content comes in pieces keeps its place.
-func (w *Wire) leads(s *Sender) bool {
+func (w *Wire) isNext(s *Sender) bool {
 	for r := Rank(0); r < s.Rank; r++ {
 		if w.queue[r].first != nil {
 			return false
 		}
 	}
 	first := w.queue[s.Rank].first
-	return first == nil || s.Rank&turns == 0 && first.ID > s.ID
+	return first == nil || s.Rank&incrementalBit == 0 && first.ID > s.ID
 }

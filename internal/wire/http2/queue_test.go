@@ -11,7 +11,7 @@ import (
 // already, of itself and of all others.
 func TestRoom(t *testing.T) {
 	w := http2.NewWire()
-	w.Window, w.NewWindow = 10_000, 6_000
+	w.Window, w.InitialWindow = 10_000, 6_000
 	a, b, c := &http2.Sender{ID: 1}, &http2.Sender{ID: 3}, &http2.Sender{ID: 5}
 	for _, s := range []*http2.Sender{a, b, c} {
 		w.Add(s, nobody{})

@@ -49,8 +49,8 @@ func TestAppendBlock(t *testing.T) {
 			if h != want || int(h.Length) > most {
 				t.Errorf("frame %d of %d: %+v", n, frames, h)
 			}
-			got += string(b[http2.HeaderSize:][:h.Length])
-			b = b[http2.HeaderSize+int(h.Length):]
+			got += string(b[http2.FrameHeaderLen:][:h.Length])
+			b = b[http2.FrameHeaderLen+int(h.Length):]
 		}
 		if got != block {
 			t.Errorf("%q", got)

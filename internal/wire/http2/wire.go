@@ -5,51 +5,51 @@ import (
 	"sync"
 )
 
-// Sizes of what a Wire holds while something comes or is sent.
+// Sizes of the buffers of a Wire while it receives or sends.
 const (
 	InputSize  = 32 << 10 // a frame and more
 	MaxOutput  = 64 << 10 // gathered before streams wait
 	OutputSize = 96 << 10 // with the last frame, and heads
 )
 
-// Wire is what both sides of a connection have, apart from the socket: what was read, what is to be
-// sent, the streams that are open, and what the peer takes. Its owner reads into Space, acts on
-// each frame of Next, and calls Send; so what streams have gathered meanwhile goes out in one
-// write. A Wire belongs to a loop. The zero value is not ready for use: see NewWire.
+// Wire is the state of either side of a connection, without the socket: input, output, the open
+// streams, and the limits of the peer. Its owner reads into ReadBuffer, acts on each frame of Next,
+// and calls Send; so what streams have gathered meanwhile goes out in one write. A Wire belongs to
+// a loop. The zero value is not ready for use: see NewWire.
 type Wire struct {
 	Decoder
-	Block  Block  // of the peer that goes on
+	Block  Block  // of the peer, to be continued
 	Inflow Inflow // of the connection
 
 	Open []*Sender // the streams that are open,
-	ids  []uint32  // and their numbers
+	ids  []uint32  // and their identifiers
 
 	// What the peer takes.
-	Settled   bool  // its first SETTINGS have come
-	Window    int64 // how much content on the connection,
-	NewWindow int64 // and on a new stream
-	Frame     int   // the longest frame
+	SettingsReceived bool  // its first SETTINGS have come
+	Window           int64 // how much content on the connection,
+	InitialWindow    int64 // and on a new stream
+	MaxFrameSize     int   // the longest frame
 
 	in   []byte // in[r:w] was read and is not used yet; nil: nothing
 	r, w int
 
-	Out   []byte // gathered
-	spare []byte // for what is gathered next
-	batch uint   // what stands in Out is of this one
-	bare  bool   // NoTable was sent
+	Out         []byte // gathered
+	spare       []byte // for what is gathered next
+	batch       uint   // what stands in Out is of this one
+	noTableSent bool   // NoTable was sent
 
-	debt     // of the peer
-	held int // by the owner, of what was sent: the socket has not taken it
+	peerCost
+	unwritten int // of what was sent; the owner says how much
 
-	queue   *[ranks]senderQueue // streams with content to be sent; nil since Slim
+	queue   *[numRanks]senderQueue // streams with content to be sent; nil since ReleaseBuffers
 	queued  int
 	waiting int64 // what these may send, as far as their own windows take it
 }
 
 // NewWire returns a Wire as it is before SETTINGS of either side.
 func NewWire() Wire {
-	return Wire{Window: Window, NewWindow: Window, Frame: FrameSize,
-		Inflow: Inflow{Size: Window, Credit: Window}}
+	return Wire{Window: DefaultWindow, InitialWindow: DefaultWindow, MaxFrameSize: DefaultFrameSize,
+		Inflow: Inflow{Size: DefaultWindow, Window: DefaultWindow}}
 }
 
 // inputs are for connections that have something to read, outputs for what they send, queues for
@@ -57,11 +57,11 @@ func NewWire() Wire {
 var (
 	inputs  = sync.Pool{New: func() any { return new([InputSize]byte) }}
 	outputs = sync.Pool{New: func() any { return new([OutputSize]byte) }}
-	queues  = sync.Pool{New: func() any { return new([ranks]senderQueue) }}
+	queues  = sync.Pool{New: func() any { return new([numRanks]senderQueue) }}
 )
 
-// Space returns the memory for what is read next, behind what was not used yet.
-func (w *Wire) Space() []byte {
+// ReadBuffer returns the memory for what is read next, after what is not parsed yet.
+func (w *Wire) ReadBuffer() []byte {
 	if w.in == nil {
 		w.in = inputs.Get().(*[InputSize]byte)[:]
 	}
@@ -72,58 +72,58 @@ func (w *Wire) Space() []byte {
 	return w.in[w.w:]
 }
 
-// Came says that n bytes were read into Space.
-func (w *Wire) Came(n int) { w.w += n }
+// Received notes that n bytes were read into ReadBuffer.
+func (w *Wire) Received(n int) { w.w += n }
 
-// Put puts what another has read in front of all that is read later.
-func (w *Wire) Put(p []byte) {
+// Prepend puts p, which another reader has read, in front of all input that is read later.
+func (w *Wire) Prepend(p []byte) {
 	if len(p) > 0 {
 		w.in = make([]byte, max(InputSize, len(p)))
 		w.w = copy(w.in, p)
 	}
 }
 
-// Unused returns what was read and is not used yet.
-func (w *Wire) Unused() []byte { return w.in[w.r:w.w] }
+// Unparsed returns what was read and is not parsed yet.
+func (w *Wire) Unparsed() []byte { return w.in[w.r:w.w] }
 
-// Use drops the first n bytes of that.
-func (w *Wire) Use(n int) { w.r += n }
+// Discard drops the first n bytes of Unparsed.
+func (w *Wire) Discard(n int) { w.r += n }
 
 // Next returns the next frame that has come as a whole, without padding and priority. ok is false
 // if there is none, if the frame ends the connection with the code, or if the peer's socket has to
-// take something first (Pressed). now is the time in seconds, and held what Pressed wants to know.
+// take output first, see MustFlush. now is the time in seconds, and unwritten is for MustFlush.
 //
 // A Priority frame that is not as long as it must be is for the caller to refuse (section 6.3).
-func (w *Wire) Next(now int64, held int) (h Header, payload []byte, ok bool, code Code) {
+func (w *Wire) Next(now int64, unwritten int) (h Header, payload []byte, ok bool, code Code) {
 	have := w.in[w.r:w.w]
-	if len(have) < HeaderSize || w.Pressed(held) {
+	if len(have) < FrameHeaderLen || w.MustFlush(unwritten) {
 		return h, nil, false, NoError
 	}
 	h = ParseHeader(have)
 	if code := h.CheckLength(); code != NoError {
 		return h, nil, false, code
 	}
-	if !w.Block.goesOn(h) || !w.Settled && (h.Type != SettingsFrame || h.Flags&Ack != 0) {
+	if !w.Block.continues(h) || !w.SettingsReceived && (h.Type != SettingsFrame || h.Flags&Ack != 0) {
 		return h, nil, false, ProtocolError
 	}
-	end := HeaderSize + int(h.Length)
+	end := FrameHeaderLen + int(h.Length)
 	if end > len(have) {
 		return h, nil, false, NoError
 	}
 	w.r += end
-	payload = have[HeaderSize:end]
+	payload = have[FrameHeaderLen:end]
 	if h.Type == Data || h.Type == Headers {
 		payload, code = h.content(payload)
 	}
 	if code == NoError {
-		w.charge(now, price(h, payload))
-		code = w.excessive()
+		w.charge(now, frameCost(h, payload))
+		code = w.checkCost()
 	}
 	return h, payload, code == NoError, code
 }
 
-// Slim gives up the memory that is not needed while nothing comes and nothing is sent.
-func (w *Wire) Slim() {
+// ReleaseBuffers gives up the memory that an idle connection does not need.
+func (w *Wire) ReleaseBuffers() {
 	if w.r == w.w && w.in != nil {
 		if len(w.in) == InputSize {
 			inputs.Put((*[InputSize]byte)(w.in))
@@ -145,7 +145,7 @@ func (w *Wire) Slim() {
 	}
 }
 
-// Find returns the open stream of that number, nil if there is none.
+// Find returns the open stream with the identifier id, or nil.
 func (w *Wire) Find(id uint32) *Sender {
 	if i := slices.Index(w.ids, id); i >= 0 {
 		return w.Open[i]
@@ -153,10 +153,10 @@ func (w *Wire) Find(id uint32) *Sender {
 	return nil
 }
 
-// Add opens a stream, whose number is set.
+// Add opens a stream, whose ID is set.
 func (w *Wire) Add(s *Sender, o Owner) {
 	w.ids, w.Open = append(w.ids, s.ID), append(w.Open, s)
-	s.Owner, s.at, s.Window, s.Rank = o, int32(len(w.Open)), w.NewWindow, DefaultRank
+	s.Owner, s.at, s.Window, s.Rank = o, int32(len(w.Open)), w.InitialWindow, DefaultRank
 }
 
 // Remove takes a stream out of those that are open.
@@ -179,7 +179,7 @@ func (w *Wire) Settings(h Header, payload []byte, other func(Setting, uint32) Co
 	if h.Flags&Ack != 0 {
 		return NoError
 	}
-	window := w.NewWindow // the last of several counts
+	window := w.InitialWindow // the last of several counts
 	for ; len(payload) > 0; payload = payload[6:] {
 		setting := Setting(payload[0])<<8 | Setting(payload[1])
 		value := Uint32(payload[2:])
@@ -189,7 +189,7 @@ func (w *Wire) Settings(h Header, payload []byte, other func(Setting, uint32) Co
 		case setting == InitialWindowSize:
 			window = int64(value)
 		case setting == MaxFrameSize:
-			w.Frame = int(min(value, FrameSize))
+			w.MaxFrameSize = int(min(value, DefaultFrameSize))
 		case other != nil:
 			code = other(setting, value)
 		}
@@ -197,24 +197,24 @@ func (w *Wire) Settings(h Header, payload []byte, other func(Setting, uint32) Co
 			return code
 		}
 	}
-	if code := w.setNewWindow(window); code != NoError {
+	if code := w.setInitialWindow(window); code != NoError {
 		return code
 	}
-	w.Settled = true
+	w.SettingsReceived = true
 	w.Gather()
 	w.Out = AppendHeader(w.Out, SettingsFrame, Ack, 0, 0)
 	return NoError
 }
 
-// setNewWindow changes the windows of all streams (section 6.9.2).
-func (w *Wire) setNewWindow(n int64) Code {
-	change := n - w.NewWindow
+// setInitialWindow changes the windows of all streams (section 6.9.2).
+func (w *Wire) setInitialWindow(n int64) Code {
+	change := n - w.InitialWindow
 	if change == 0 {
 		return NoError
 	}
-	w.NewWindow = n
+	w.InitialWindow = n
 	for _, s := range w.Open {
-		if w.widen(s, change); s.Window > LargestWindow {
+		if w.addWindow(s, change); s.Window > LargestWindow {
 			return FlowControlError
 		}
 		if s.Window <= 0 { // it waited for the connection's window
@@ -241,7 +241,7 @@ func (w *Wire) WindowUpdate(h Header, s *Sender, payload []byte) Code {
 		}
 		return NoError
 	}
-	if w.widen(s, n); s.Window > LargestWindow {
+	if w.addWindow(s, n); s.Window > LargestWindow {
 		return FlowControlError
 	}
 	w.Requeue(s)

@@ -16,7 +16,7 @@ type debtor struct {
 
 func newDebtor() *debtor {
 	d := &debtor{Wire: http2.NewWire()}
-	d.Settled = true
+	d.SettingsReceived = true
 	return d
 }
 
@@ -26,10 +26,10 @@ func (d *debtor) frames(many int, t http2.Type, id uint32,
 	payload string) (n int, code http2.Code) {
 	frame := append(http2.AppendHeader(nil, t, 0, id, len(payload)), payload...)
 	for n < many {
-		d.Came(copy(d.Space(), frame))
+		d.Received(copy(d.ReadBuffer(), frame))
 		_, _, ok, code := d.Next(d.now, d.held)
 		if !ok {
-			d.Use(len(d.Unused()))
+			d.Discard(len(d.Unparsed()))
 			return n, code
 		}
 		n++
@@ -66,7 +66,7 @@ func TestDebt(t *testing.T) {
 	content := func(d *debtor) (int, http2.Code) { return d.frames(1000, http2.Data, 1, "x") }
 	taken := do(func(d *debtor) { // the peer has read 10 MB
 		st := &http2.Sender{ID: 1, Owner: nobody{}}
-		d.Window, d.NewWindow = 1<<30, 1<<30
+		d.Window, d.InitialWindow = 1<<30, 1<<30
 		d.Add(st, nobody{})
 		p := make([]byte, 16<<10)
 		for range 640 {
@@ -85,17 +85,17 @@ func TestDebt(t *testing.T) {
 			{pings(950), 950, 950, fine}, {pings(500), 30, 50, calm}},
 		"answers": {{resets(200), 200, 200, fine}, {do(func(d *debtor) {
 			for range 200 {
-				d.Pay(http2.Paid)
+				d.Refund(http2.StreamRefund)
 			}
 		}), 0, 0, fine}, {resets(300), 200, 220, calm}},
 		"credit":            {{taken, 0, 0, fine}, {pings(20000), 20000, 20000, fine}},
 		"credit and resets": {{taken, 0, 0, fine}, {resets(5000), 200, 220, calm}},
-		"a socket that is full": {{do(func(d *debtor) { d.held = http2.MaxUntaken }), 0, 0, fine},
+		"a socket that is full": {{do(func(d *debtor) { d.held = http2.MaxPendingOutput }), 0, 0, fine},
 			{pings(1), 0, 0, fine}},
-		"and has room again": {{do(func(d *debtor) { d.held = http2.MaxUntaken }), 0, 0, fine},
+		"and has room again": {{do(func(d *debtor) { d.held = http2.MaxPendingOutput }), 0, 0, fine},
 			{pings(1), 0, 0, fine},
 			{do(func(d *debtor) { d.held = 0 }), 0, 0, fine}, {pings(1), 1, 1, fine}},
-		"output and frames": {{do(func(d *debtor) { d.held = http2.MaxUntaken / 2 }), 0, 0, fine},
+		"output and frames": {{do(func(d *debtor) { d.held = http2.MaxPendingOutput / 2 }), 0, 0, fine},
 			{pings(5000), 310, 330, fine}},
 		"a block in pieces": {{func(d *debtor) (int, http2.Code) {
 			d.Block.Stream = 1
@@ -117,4 +117,4 @@ func TestDebt(t *testing.T) {
 
 type nobody struct{}
 
-func (nobody) Taken(int) {}
+func (nobody) Gathered(int) {}
