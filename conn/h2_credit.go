@@ -14,8 +14,8 @@ import "github.com/lwango/lwango/internal/wire/http2"
 // uploads, from the same bytes of the server, and becomes smaller as that is read.
 const (
 	ownWindow   = http2.DefaultWindow // of a stream at first
-	firstGrowth = 256 << 10    // of a connection, when its first upload begins
-	maxWindow   = 16 << 20     // of a connection
+	firstGrowth = 256 << 10           // of a connection, when its first upload begins
+	maxWindow   = 16 << 20            // of a connection
 	lowCredit   = ownWindow / 2
 )
 

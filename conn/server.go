@@ -35,9 +35,9 @@ type Server struct {
 	handshakeNote    logLimiter
 	failedHandshakes atomic.Int64 // since the last line in the log
 
-	stats    sync.Map     // *loop.Loop -> *loopStats
-	detached atomic.Int64 // see Detached
-	panics   atomic.Int64 // see Panicked
+	stats    sync.Map           // *loop.Loop -> *loopStats
+	detached atomic.Int64       // see Detached
+	panics   atomic.Int64       // see Panicked
 	windows  http2.WindowBudget // of uploads by HTTP/2
 }
 
