@@ -1,11 +1,11 @@
 // Package accesslog writes a line for each request to files, syslog or journald.
 //
-// A Config is a table [access_log]; it is the conn.AccessLog of the requests that it is for, and
-// any loop calls that. Config.Check completes it while a configuration is read. Logs are all logs
-// that a server has open, and belong to the server's goroutine. A configuration comes into force in
-// two steps, as a reload is all or nothing: Logs.Open opens what can fail to open, and Logs.Use
-// lets the tables write there. Logs.Retire ends the logs that no table has any more, Logs.Reopen is
-// for a rotation that sends a signal, and Logs.Close writes the last lines.
+// A Config is a table [access_log], and the conn.AccessLog of its requests, which any loop calls.
+// Config.Check completes it while a configuration is read. Logs has all open logs of a server, and
+// belongs to the server's goroutine. A configuration comes into force in two steps, as a reload is
+// all or nothing: Logs.Open opens files and sockets, which may fail, and Logs.Use makes the tables
+// write to them. Logs.Retire ends the logs that no table has any more, Logs.Reopen is for a
+// rotation that sends a signal, and Logs.Close writes the last lines.
 //
 //	accesslog.go  Config: the keys and their checks
 //	logs.go       Logs: the logs that are open
@@ -47,7 +47,7 @@ type Config struct {
 	line       lineFormat       // of Format
 	connection connectionFormat // the same, for the log of a stream
 
-	// Logs.Use sets these before a request can come here.
+	// Logs.Use sets these before a request can arrive.
 	to   *writer // of Path; nil: lines are dropped
 	hook func(*conn.AccessEntry)
 }
@@ -71,8 +71,8 @@ func (c *Config) Middleware(next conn.Handler) conn.Handler {
 	}
 }
 
-// Check checks the keys, and reports what is wrong to the file. Relative paths begin in dir. Unset
-// keys come from all, the server-wide log, which may be nil.
+// Check checks the keys, and reports errors at the table of the file. Relative paths begin in dir.
+// Unset keys come from all, the server-wide log, which may be nil.
 func (c *Config) Check(dir string, all *Config) {
 	var err error
 	if !c.Table.Has("format") && all != nil {
@@ -98,7 +98,7 @@ func (c *Config) checkPath(dir string, all *Config) {
 	}
 }
 
-// IsFile reports whether Path is that of a file, and not of a stream of the process or a daemon.
+// IsFile reports whether Path is a file, and not a stream of the process or a daemon.
 func (c *Config) IsFile() bool { return filepath.IsAbs(c.Path) }
 
 // Writable returns why the file cannot be opened for writing, or made.
@@ -149,8 +149,8 @@ func parsePath(dir, path string) (string, error) {
 	return path, writable(path)
 }
 
-// writable returns why openLogFile would fail, so that `lwango -t`, which makes no files, says so.
-// That nothing reads a pipe is said at the start.
+// writable returns why openLogFile would fail, for `lwango -t`, which makes no files. A start
+// checks that a process reads a pipe.
 func writable(path string) error {
 	info, err := os.Stat(path)
 	switch {

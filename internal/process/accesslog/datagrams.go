@@ -16,25 +16,26 @@ const (
 	syslogSocket  = "/dev/log"
 	journalSocket = "/run/systemd/journal/socket"
 
-	// datagramWait is how long a batch of lines may take that a socket has no room for. What is left
-	// then is lost: the loops' buffers have to be emptied.
+	// datagramWait is how long a batch of lines may wait for room in a socket. The lines that are left
+	// then are lost, since the loops' buffers have to be emptied.
 	datagramWait = time.Second
-	// datagramCalm is how long there must be no error from a socket of UDP. One comes a datagram too
-	// late, if at all, so that every other datagram seems to be taken where nothing receives them.
-	datagramCalm = 10 * time.Second
+	// datagramRecovery is how long a UDP socket must be without errors to count as recovered. An error
+	// arrives one datagram late, if at all, so every other datagram seems to be sent where nothing
+	// receives them.
+	datagramRecovery = 10 * time.Second
 )
 
-// datagrams is a daemon that takes one datagram a line. It may go away and come back.
+// datagrams is a daemon that takes one datagram for each line. It may end and start again.
 type datagrams struct {
 	network, address string
 	frame            func(b []byte, now time.Time) []byte // appends what stands before a line
-	whole            bool                                 // a line is sent with the LF at its end
+	sendsLF          bool                                 // a line is sent with the LF at its end
 
 	conn net.Conn // nil: none yet, or it was lost
 	buf  []byte
 }
 
-// newDatagrams returns what path of [access_log] names, if that is a daemon, and otherwise nil.
+// newDatagrams returns the daemon that path of [access_log] names, or nil if it names none.
 func newDatagrams(path string) *datagrams {
 	switch kind, rest, _ := strings.Cut(path, ":"); kind {
 	case "syslog":
@@ -45,13 +46,12 @@ func newDatagrams(path string) *datagrams {
 	return nil
 }
 
-// newSyslog sends lines to syslog. rest is what stands behind "syslog:" in the configuration.
+// newSyslog sends lines to syslog. rest is the part of path after "syslog:".
 func newSyslog(rest string) *datagrams {
 	pid := strconv.Itoa(os.Getpid())
 	path, local := strings.CutPrefix(rest, "unix:")
 	if local || rest == "" {
-		// What the C library sends, and so what every daemon reads there (RFC 3164, without the name
-		// of the host).
+		// The format of the C library, which every daemon reads (RFC 3164, without the name of the host).
 		return &datagrams{network: "unixgram", address: cmp.Or(path, syslogSocket),
 			frame: func(b []byte, now time.Time) []byte {
 				b = now.AppendFormat(append(b, "<"+syslogPriority+">"...), time.Stamp)
@@ -77,13 +77,13 @@ const syslogPriority = "190"
 // newJournal sends lines to journald, in its native protocol: fields, each on a line. rest is the
 // path of its socket; "": the usual one.
 func newJournal(rest string) *datagrams {
-	return &datagrams{network: "unixgram", address: cmp.Or(rest, journalSocket), whole: true,
+	return &datagrams{network: "unixgram", address: cmp.Or(rest, journalSocket), sendsLF: true,
 		frame: func(b []byte, _ time.Time) []byte {
 			return append(b, "PRIORITY=6\nSYSLOG_IDENTIFIER=lwango\nMESSAGE="...)
 		}}
 }
 
-// checkSyslog says what is wrong with what stands behind "syslog:".
+// checkSyslog checks the part of path after "syslog:".
 func checkSyslog(rest string) error {
 	if rest == "" || strings.HasPrefix(rest, "unix:") {
 		return nil
@@ -96,7 +96,7 @@ func checkSyslog(rest string) error {
 	return nil
 }
 
-// write implements sink. If the daemon has gone away, it is looked for once.
+// write implements sink. If the connection is lost, it connects again once.
 func (d *datagrams) write(lines []byte, _ bool) (lost int, first error) {
 	now := time.Now()
 	until := now.Add(datagramWait)
@@ -127,7 +127,7 @@ func (d *datagrams) write(lines []byte, _ bool) (lost int, first error) {
 	return lost, first
 }
 
-// send sends one line. After an error of a connection that is of no use any more, there is none.
+// send sends one line. It drops a connection whose error shows that it cannot be used any more.
 func (d *datagrams) send(line []byte, now, until time.Time) (err error) {
 	if d.conn == nil {
 		dialer := net.Dialer{Deadline: until}
@@ -137,7 +137,7 @@ func (d *datagrams) send(line []byte, now, until time.Time) (err error) {
 		}
 		_ = d.conn.SetWriteDeadline(until)
 	}
-	if !d.whole {
+	if !d.sendsLF {
 		line = line[:len(line)-1]
 	}
 	d.buf = append(d.frame(d.buf[:0], now), line...)
@@ -150,9 +150,9 @@ func (d *datagrams) send(line []byte, now, until time.Time) (err error) {
 	return err
 }
 
-func (d *datagrams) calm() time.Duration {
+func (d *datagrams) recoveryTime() time.Duration {
 	if d.network == "udp" {
-		return datagramCalm
+		return datagramRecovery
 	}
 	return 0
 }

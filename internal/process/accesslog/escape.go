@@ -6,9 +6,9 @@ import (
 )
 
 // All text of a line goes through one of three functions: appendEscaped, for the formats of one
-// line, appendString, for those in JSON, and appendRemote. That holds for text which seems to need
-// no escapes, too: who can write what into a field changes, and a line that a client has forged is
-// one that nobody looks for.
+// line, appendString, for those in JSON, and appendRemote. So does text that seems to need no
+// escapes: it may change who can write into a field, and nobody looks for a line that a client has
+// forged.
 
 // appendEscaped appends text with \xHH for all bytes but those of plain, at most limit bytes: a
 // longer text ends in cutMark.
@@ -26,7 +26,7 @@ func appendEscaped[T string | []byte](b []byte, text T, plain *[256]bool, limit 
 		}
 		c, begin := text[i], len(b)
 		b = append(b, '\\', 'x', hex[c>>4], hex[c&15])
-		cut.whole(begin, len(b))
+		cut.keepTogether(begin, len(b))
 		from = i + 1
 	}
 }
@@ -38,8 +38,8 @@ func appendOrDash[T string | []byte](b []byte, text T, limit int) []byte {
 	return appendEscaped(b, text, &plainText, limit)
 }
 
-// appendRemote appends the address of a client, as it is in all formats. A zone that is no name of
-// an interface is left out: an address in a header field may have any.
+// appendRemote appends the address of a client, in the form of all formats. It leaves out a zone
+// that is no name of an interface: an address in a header field may have any zone.
 func appendRemote(b []byte, remote netip.AddrPort) []byte {
 	if !remote.IsValid() {
 		return append(b, "unix:"...) // as nginx calls clients of a UNIX socket
@@ -104,11 +104,11 @@ func appendString[T string | []byte](b []byte, name string, text T, limit int) [
 			}
 			from = i + n
 		}
-		cut.whole(begin, len(b))
+		cut.keepTogether(begin, len(b))
 	}
 }
 
-// plainText has the bytes that stand for themselves in a line, of whichever format.
+// plainText has the bytes that need no escape in any format.
 var plainText = func() (t [256]bool) {
 	for c := ' '; c < 0x7f; c++ {
 		t[c] = c != '"' && c != '\\'

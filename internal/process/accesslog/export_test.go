@@ -15,9 +15,9 @@ var OpenFile = openLogFile
 // SetStuck changes how long a write takes until no connection waits for it, and until the log says
 // so. It returns what undoes that.
 func SetStuck(after, said time.Duration) (undo func()) {
-	wasAfter, wasSaid := stuckAfter, saidAfter
-	stuckAfter, saidAfter = after, said
-	return func() { stuckAfter, saidAfter = wasAfter, wasSaid }
+	wasAfter, wasSaid := stuckAfter, stuckLogAfter
+	stuckAfter, stuckLogAfter = after, said
+	return func() { stuckAfter, stuckLogAfter = wasAfter, wasSaid }
 }
 
 // LineOf makes lines of a format, in a buffer of its own.
@@ -58,6 +58,6 @@ func (c *Config) Room() (n int) {
 // Flush writes what has been logged so far, and returns when that is done.
 func (c *Config) Flush() {
 	for range 3 { // one waits in the channel: the writer has done what the first one asked for
-		c.to.full <- struct{}{}
+		c.to.halfFull <- struct{}{}
 	}
 }

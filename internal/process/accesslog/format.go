@@ -76,7 +76,7 @@ func secondsField(of func(*entry) time.Duration) lineFormat {
 	}
 }
 
-// parseFormat returns what `format` of [access_log] stands for: a name, or a text with
+// parseFormat returns the lineFormat for `format` of [access_log], which is a name, or a text with
 // placeholders.
 func parseFormat(format string) (lineFormat, error) {
 	switch format {
@@ -95,7 +95,7 @@ func parseFormat(format string) (lineFormat, error) {
 	return line, err
 }
 
-// parseText returns what a text with placeholders stands for. Messages name the other formats.
+// parseText returns the format for a text with placeholders. Its errors name the other formats.
 func parseText[E any, F ~func(b []byte, e E, c *clock) []byte](
 	format, others string, known map[string]F,
 ) (F, error) {
@@ -129,7 +129,7 @@ func parseText[E any, F ~func(b []byte, e E, c *clock) []byte](
 	}, nil
 }
 
-// appendJSON appends an object in one line. What a request does not have is left out.
+// appendJSON appends an object in one line. It leaves out what a request does not have.
 func appendJSON(b []byte, e *entry, c *clock) []byte {
 	b = c.appendISO(append(b, `{"time":"`...), e.Time)
 	b = appendString(append(b, '"'), "request_id", e.ID, c.limit)

@@ -8,8 +8,8 @@ import (
 )
 
 // lineFormat appends the line of a request. The formats are those of NCSA's and Apache's servers,
-// which every tool reads; like nginx, \xHH stands for what a client could send to forge a line or
-// to confuse a terminal. See append for how long a line may be.
+// which every tool reads. As in nginx, \xHH replaces bytes by which a client could forge a line or
+// confuse a terminal. See append for how long a line may be.
 type lineFormat func(b []byte, e *entry, c *clock) []byte
 
 type entry = conn.AccessEntry
@@ -55,12 +55,12 @@ func appendFields(b []byte, e *entry, c *clock) []byte {
 	b = strconv.AppendInt(b, int64(e.Status), 10)
 	b = append(b, ' ')
 	if e.Bytes == 0 {
-		return append(b, '-') // CLF's word for nothing
+		return append(b, '-') // for "nothing" in the common log format
 	}
 	return strconv.AppendInt(b, e.Bytes, 10)
 }
 
-// appendRequest appends the request line, or what came in its place.
+// appendRequest appends the request line, or what the client has sent instead.
 func appendRequest(b []byte, e *entry, limit int) []byte {
 	if e.Method == "" {
 		return appendOrDash(b, e.Line, limit)
@@ -80,8 +80,8 @@ func appendUser(b []byte, user string, limit int) []byte {
 	return appendEscaped(b, user, &plainWord, limit)
 }
 
-// clock keeps the texts of a second, for the many requests that come in the same one. A format uses
-// one of the two. It goes with a line while that is formed, and has what a text of it may take.
+// clock caches the texts of a second, for the many requests of the same second. A format uses one
+// of the two. While a line is formed, it also has the greatest length of a client's text.
 type clock struct {
 	local, utc secondText
 

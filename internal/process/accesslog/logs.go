@@ -11,26 +11,27 @@ import (
 	"github.com/lwango/lwango/conn"
 )
 
-// Logs are the logs of a server, by path. Tables that name the same path share one. Its methods are
-// for any goroutine: a stop closes the logs beside the goroutine that obeys signals.
+// Logs are the logs of a server, by path. Tables that name the same path share one. Any goroutine
+// may call its methods: a stop closes the logs while another goroutine obeys signals.
 type Logs struct {
 	log, own   *slog.Logger
 	hook       func(*conn.AccessEntry)
 	generation atomic.Uint32
 
-	mu     sync.Mutex // nothing that may wait for a file is done under it
+	mu     sync.Mutex // no call that may wait for a file is made under it
 	open   map[string]*writer
 	ending []*writer // that Retire has ended and that may still write
 }
 
-// New returns the logs of a server, none of which is open. Errors of a log go to log, and what the
-// server itself does with it to own. hook gets the entry of each request as well; nil: none.
+// New returns the logs of a server, none of which is open. Errors of an access log go to log, and
+// messages about what the server does with it to own. hook gets the entry of each request as well;
+// nil: none.
 func New(log, own *slog.Logger, hook func(*conn.AccessEntry)) *Logs {
 	return &Logs{log: log, own: own, hook: hook, open: map[string]*writer{}}
 }
 
-// Default returns what logs the requests of the sites without a table of their own: all, the table
-// of the whole server, or, if that is nil, what calls the hook alone; nil: nothing.
+// Default returns the log of sites without a table of their own: all, the table of the whole
+// server, or, if that is nil, one that only calls the hook; nil without a hook.
 func (l *Logs) Default(all *Config) conn.AccessLog {
 	switch {
 	case all != nil:
@@ -44,7 +45,7 @@ func (l *Logs) Default(all *Config) conn.AccessLog {
 // Sinks are files and sockets that Open has opened, for Use.
 type Sinks map[string]sink
 
-// Open opens what the tables write to, also what is open already: a rotation may have moved the old
+// Open opens the files and sockets of the tables, even open ones: a rotation may have moved the old
 // file away.
 func (l *Logs) Open(tables []*Config) (_ Sinks, err error) {
 	sinks := Sinks{}
@@ -65,14 +66,14 @@ func (l *Logs) Open(tables []*Config) (_ Sinks, err error) {
 func (s Sinks) Close() {
 	for _, to := range s {
 		if f, ok := to.(*fileSink); ok {
-			f.unmake()
+			f.removeUnused()
 		}
 		_ = to.close()
 	}
 }
 
-// Use gives the tables their logs, which write to sinks from now on. It waits some time for a file
-// that does not take its last lines.
+// Use gives the tables their logs, which write to sinks from now on. It waits for stuckWait at most
+// for files that do not take their last lines.
 func (l *Logs) Use(tables []*Config, sinks Sinks) {
 	l.reopenTo(sinks)
 	l.mu.Lock()
@@ -85,7 +86,7 @@ func (l *Logs) Use(tables []*Config, sinks Sinks) {
 	}
 }
 
-// reopenTo lets the open logs write to sinks. It returns those for which there is no log.
+// reopenTo makes the open logs write to sinks. It returns the sinks without a log.
 func (l *Logs) reopenTo(sinks Sinks) (unused Sinks) {
 	var taken []<-chan struct{}
 	unused = Sinks{}
@@ -98,7 +99,7 @@ func (l *Logs) reopenTo(sinks Sinks) (unused Sinks) {
 		}
 	}
 	l.mu.Unlock()
-	if !inTime(taken, stuckWait) {
+	if !allWithin(taken, stuckWait) {
 		l.log.Warn("access log: the old file does not take its last lines, the new one must wait")
 	}
 	return unused
@@ -128,20 +129,20 @@ func (l *Logs) Reopen() {
 	}
 }
 
-// Retire ends the logs that no table in force has. Requests that are under way have their lines in
-// instead, the log of the whole server; nil: they are lost.
-func (l *Logs) Retire(tables []*Config, instead *Config) {
+// Retire ends the logs that no table in force has. Requests that are under way are logged in
+// fallback, the log of the whole server; nil: their lines are lost.
+func (l *Logs) Retire(tables []*Config, fallback *Config) {
 	l.mu.Lock()
-	ended := l.end(tables, instead)
+	ended := l.end(tables, fallback)
 	l.mu.Unlock()
 	l.await(ended, stuckWait)
 }
 
 // end ends the logs that no table has, and returns them. It is called under the lock.
-func (l *Logs) end(tables []*Config, instead *Config) (ended []*writer) {
+func (l *Logs) end(tables []*Config, fallback *Config) (ended []*writer) {
 	for path, w := range l.open {
 		if !slices.ContainsFunc(tables, func(c *Config) bool { return c.Path == path }) {
-			w.end(instead)
+			w.end(fallback)
 			ended = append(ended, w)
 			delete(l.open, path)
 		}
@@ -156,13 +157,13 @@ func (l *Logs) await(ended []*writer, limit time.Duration) {
 	for i, w := range ended {
 		done[i] = w.done
 	}
-	if inTime(done, limit) {
+	if allWithin(done, limit) {
 		return
 	}
 	for _, w := range ended {
 		if !w.isDone() {
 			l.log.Error("access log: the last lines could not be written in time", "path", w.path,
-				"dropped", w.lost())
+				"dropped", w.droppedLines())
 		}
 	}
 }
@@ -170,7 +171,7 @@ func (l *Logs) await(ended []*writer, limit time.Duration) {
 // Close writes the last lines and ends all logs.
 func (l *Logs) Close() { l.CloseWithin(stuckWait) }
 
-// CloseWithin is Close that waits for limit at most, also for logs that were ended before.
+// CloseWithin is Close with another limit for the wait, which includes logs that were ended before.
 func (l *Logs) CloseWithin(limit time.Duration) {
 	l.mu.Lock()
 	l.end(nil, nil)
@@ -179,11 +180,11 @@ func (l *Logs) CloseWithin(limit time.Duration) {
 	l.await(all, limit)
 }
 
-// stuckWait is how long a reload, and the end, wait for what does not take the last lines.
+// stuckWait is how long a reload, and the end, wait for files that do not take their last lines.
 const stuckWait = 2 * time.Second
 
-// inTime waits until all are closed, for limit at most, and reports whether they are.
-func inTime(all []<-chan struct{}, limit time.Duration) bool {
+// allWithin waits until all are closed, for limit at most, and reports whether they are.
+func allWithin(all []<-chan struct{}, limit time.Duration) bool {
 	late := time.NewTimer(limit)
 	defer late.Stop()
 	for _, c := range all {

@@ -12,15 +12,15 @@ import (
 
 // sink is where the lines of an access log go. It belongs to the log's writer.
 type sink interface {
-	// write writes whole lines, and may wait. err is the first error, and lost how many lines were
-	// not written. last: another sink follows, and these lines are still for this one.
+	// write writes whole lines, and may wait. err is the first error, and lost how many lines were not
+	// written. last says that another sink follows, and that these are the last lines for this one.
 	write(lines []byte, last bool) (lost int, err error)
-	// calm is how long there must be no error before all is well again.
-	calm() time.Duration
+	// recoveryTime is how long there must be no error before the sink counts as recovered.
+	recoveryTime() time.Duration
 	close() error
 }
 
-// openSink opens what `path` of [access_log] names.
+// openSink opens the file or daemon that `path` of [access_log] names.
 func openSink(path string, log *slog.Logger) (sink, error) {
 	switch path {
 	case "stderr:":
@@ -37,11 +37,11 @@ func openSink(path string, log *slog.Logger) (sink, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &fileSink{path: path, file: f, log: log, made: missing}, nil
+	return &fileSink{path: path, file: f, log: log, created: missing}, nil
 }
 
-// openLogFile opens a file for lines. A pipe that nothing reads is an error, and does not make the
-// server wait (open(2), ENXIO).
+// openLogFile opens a file for lines. A pipe without a reader is an error, and not a wait (open(2),
+// ENXIO).
 func openLogFile(path string) (*os.File, error) {
 	// Readable by the owner and the group: a log has addresses and queries of people in it.
 	return openTrusted(path, os.O_WRONLY|os.O_APPEND|os.O_CREATE|syscall.O_NONBLOCK, 0o640)
@@ -49,41 +49,41 @@ func openLogFile(path string) (*os.File, error) {
 
 // fileSink is a file, or a stream of the process.
 type fileSink struct {
-	path    string // "": a stream of the process, which stays open
-	file    *os.File
-	log     *slog.Logger
-	torn    bool      // the last line is not complete
-	checked time.Time // when moved last compared path and file
-	made    bool      // openSink has made the file
-	stays   bool      // the file at path could not be opened, which was logged
+	path        string // "": a stream of the process, which stays open
+	file        *os.File
+	log         *slog.Logger
+	partialLine bool      // the last line is not complete
+	checked     time.Time // when reopenIfMoved last compared path and file
+	created     bool      // openSink has made the file
+	openFailed  bool      // the file at path could not be opened, which was logged
 }
 
 // checkEvery is how often the writer checks whether a rotation has moved the file away.
 const checkEvery = time.Second
 
 // write implements sink. If the disk is full, a part of a line may be written; then the next line
-// begins on a line of its own.
+// begins after a LF.
 func (s *fileSink) write(lines []byte, last bool) (lost int, err error) {
 	if !last {
-		s.follow()
+		s.reopenIfMoved()
 	}
-	if s.torn {
+	if s.partialLine {
 		if _, err := s.file.Write([]byte{'\n'}); err != nil {
 			return bytes.Count(lines, []byte{'\n'}), err
 		}
-		s.torn = false
+		s.partialLine = false
 	}
 	n, err := s.file.Write(lines)
 	if err != nil {
-		s.torn = n > 0 && lines[n-1] != '\n'
+		s.partialLine = n > 0 && lines[n-1] != '\n'
 		lost = bytes.Count(lines[n:], []byte{'\n'})
 	}
 	return lost, err
 }
 
-// follow opens the file anew if there is another one at its path, or none: a rotation has moved it
-// away, and need not send a signal. If that fails, the lines go to the old file.
-func (s *fileSink) follow() {
+// reopenIfMoved opens the file anew if its path leads to another file, or to none: a rotation has
+// moved the file away, and need not send a signal. If that fails, the lines go to the old file.
+func (s *fileSink) reopenIfMoved() {
 	if s.path == "" || time.Since(s.checked) < checkEvery {
 		return
 	}
@@ -92,11 +92,11 @@ func (s *fileSink) follow() {
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 	case err == nil && !at.Mode().IsRegular():
-		return // a pipe, for which the reader may have come anew, is for a signal
+		return // a pipe is reopened by a signal only
 	case err == nil:
 		own, err := s.file.Stat()
 		if err != nil || os.SameFile(at, own) {
-			s.stays = false
+			s.openFailed = false
 			return
 		}
 	default:
@@ -104,21 +104,21 @@ func (s *fileSink) follow() {
 	}
 	f, err := openLogFile(s.path)
 	if err != nil {
-		if !s.stays {
+		if !s.openFailed {
 			s.log.Error("access log: cannot be reopened, the old file stays", "path", s.path,
 				"error", err)
 		}
-		s.stays = true
+		s.openFailed = true
 		return
 	}
 	_ = s.file.Close()
-	s.file, s.torn, s.stays = f, false, false
+	s.file, s.partialLine, s.openFailed = f, false, false
 	s.log.Info("access log reopened, the file was moved away", "path", s.path)
 }
 
-// unmake removes the file if it was made for the sink, and nothing was written to it.
-func (s *fileSink) unmake() {
-	if !s.made {
+// removeUnused removes the file if it was made for the sink, and nothing was written to it.
+func (s *fileSink) removeUnused() {
+	if !s.created {
 		return
 	}
 	at, err := os.Lstat(s.path)
@@ -128,7 +128,7 @@ func (s *fileSink) unmake() {
 	}
 }
 
-func (s *fileSink) calm() time.Duration { return 0 }
+func (s *fileSink) recoveryTime() time.Duration { return 0 }
 
 func (s *fileSink) close() error {
 	if s.path == "" {

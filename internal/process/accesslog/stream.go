@@ -15,14 +15,14 @@ type Connection struct {
 	Remote   netip.AddrPort // of the client
 	Time     time.Time      // of the end
 	Duration time.Duration
-	Received int64         // bytes of the client that were passed on
-	Sent     int64         // bytes that it was sent
-	Name     string        // that it has asked for (SNI); "": none
+	Received int64         // bytes from the client
+	Sent     int64         // bytes to the client
+	Name     string        // SNI; "": none
 	Result   string        // how it has ended
 	Key      string        // of the limit that has ended it; "": none has
 	Limit    time.Duration // its value
 	Upstream string        // as the configuration has it; "": none
-	Connect  time.Duration // until the upstream was connected, with the wait for a place
+	Connect  time.Duration // until the upstream was connected, including the wait for a slot
 
 	TLSVersion, CipherSuite uint16 // of crypto/tls; 0: TLS was not ended here
 }
@@ -35,14 +35,14 @@ func (c *Config) LogConnection(l *loop.Loop, e *Connection) {
 	if c.to == nil {
 		return
 	}
-	// The line is about no request, for which an empty one stands.
+	// The line is about no request, so it gets an empty entry.
 	c.to.add(l, new(entry), func(b []byte, _ *entry, at *clock) []byte {
 		return c.connection(b, e, at)
 	})
 }
 
-// CheckStream is Check for the log of a [[stream]], whose lines have other fields. all gives only
-// the path.
+// CheckStream is Check for the log of a [[stream]], whose lines have other fields. Only the path
+// comes from all.
 func (c *Config) CheckStream(dir string, all *Config) {
 	c.checkPath(dir, all)
 	var err error
@@ -51,14 +51,15 @@ func (c *Config) CheckStream(dir string, all *Config) {
 	}
 }
 
-// usualConnection is the format of streams where none is said.
-const usualConnection = `{remote} [{time}] "{sni}" {upstream} {bytes_in} {bytes} {duration} "{result}" {key} {limit}`
+// defaultConnectionFormat is the default format of streams.
+const defaultConnectionFormat = `{remote} [{time}] "{sni}" {upstream} {bytes_in} {bytes} ` +
+	`{duration} "{result}" {key} {limit}`
 
 func parseConnectionFormat(format string) (connectionFormat, error) {
 	if format == "json" {
 		return appendConnectionJSON, nil
 	}
-	return parseText(cmp.Or(format, usualConnection), `"json"`, connectionFields)
+	return parseText(cmp.Or(format, defaultConnectionFormat), `"json"`, connectionFields)
 }
 
 // connectionFields are the placeholders of a stream's format.
@@ -97,7 +98,7 @@ var connectionFields = map[string]connectionFormat{
 	},
 }
 
-// limit returns the limit as the log of the server writes it, "" for none.
+// limit returns the limit in the form of the server's log, "" for none.
 func (e *Connection) limit() string {
 	if e.Key == "" {
 		return ""

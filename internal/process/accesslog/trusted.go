@@ -11,9 +11,9 @@ import (
 // maxLinks is how many links the kernel follows in one path (path_resolution(7)).
 const maxLinks = 40
 
-// openTrusted is os.OpenFile for an absolute path. If root calls it, it follows only the links that
-// root has made: whoever owns a folder could otherwise let root write wherever a link of theirs
-// leads. It goes from folder to folder by descriptors, so that nobody exchanges one meanwhile.
+// openTrusted is os.OpenFile for an absolute path. Called by root, it follows only links that root
+// has made: otherwise the owner of a folder could make root write wherever a link leads. It goes
+// from folder to folder by descriptors, so that no folder can be exchanged meanwhile.
 func openTrusted(path string, flags int, perm uint32) (*os.File, error) {
 	if os.Geteuid() != 0 {
 		return os.OpenFile(path, flags, os.FileMode(perm))
@@ -87,7 +87,7 @@ func walk(path string, flags int, perm uint32) (int, error) {
 	}
 }
 
-// inProc reports whether a folder is of procfs(5), where a link is not the text that it shows.
+// inProc reports whether a folder is in procfs(5), where a link leads elsewhere than its text says.
 func inProc(dir int) bool {
 	var st unix.Statfs_t
 	return unix.Fstatfs(dir, &st) == nil && st.Type == unix.PROC_SUPER_MAGIC

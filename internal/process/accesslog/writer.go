@@ -11,17 +11,17 @@ import (
 	"github.com/lwango/lwango/loop"
 )
 
-// writer is what the lines for one path go through, of all tables [access_log] that name it. A loop
-// only forms lines, in a buffer of its own; one ordinary goroutine writes them, because a write to
-// a file can wait for a disk and a loop must not.
+// writer writes the lines of all tables [access_log] with one path. A loop only forms lines, in a
+// buffer of its own; an ordinary goroutine writes them, because a write to a file can wait for a
+// disk, and a loop must not.
 //
 // A client can send requests faster than a disk takes their lines. So a connection has a share of
-// the buffer: an eighth of what is free, so that many of them cannot fill it either. A connection
-// that has used up its share waits until the buffer is emptied, but not for a write that is stuck.
-// When the disk is stuck, or clients make a connection for each request, the buffers fill up. Then
-// lines that find no room are dropped and counted. A line finds room if it takes an eighth of what
-// is free at most: so the longest are dropped first, those of a client that tries to fill the log,
-// and not the usual ones.
+// the buffer: an eighth of the free room, so that many connections cannot fill it either. A
+// connection that has used up its share waits until the buffer is emptied, but not for a write that
+// is stuck. When the disk is stuck, or clients make a connection for each request, the buffers fill
+// up. Then lines that find no room are dropped and counted. A line finds room if it takes at most
+// an eighth of the free room. So the longest lines are dropped first, which are those of a client
+// that tries to fill the log.
 type writer struct {
 	path       string
 	log        *slog.Logger
@@ -29,22 +29,22 @@ type writer struct {
 
 	buffers sync.Map // *loop.Loop -> *lineBuffer
 
-	// began is when the present write of the writer began, since epoch; 0: it does not write.
-	began atomic.Int64
-	said  atomic.Int64 // when the log last said that a write is stuck, likewise; 0: never
+	// began is when the present write began, since epoch; 0: no write is under way.
+	began       atomic.Int64
+	stuckLogged atomic.Int64 // when a stuck write was last logged, since epoch; 0: never
 
-	// instead is the log for lines that come after the end, of requests that were under way.
-	instead atomic.Pointer[Config]
+	// fallback is the log for lines after the end, of requests that were under way.
+	fallback atomic.Pointer[Config]
 
-	// Signals to the writer, of which one outstanding is enough.
-	some chan struct{} // a buffer got its first line
-	full chan struct{} // a buffer is half full
-	next chan nextSink
+	// Signals to the writer. One of each kind may wait.
+	firstLine chan struct{} // a buffer got its first line
+	halfFull  chan struct{} // a buffer is half full
+	next      chan nextSink
 
 	stop chan struct{}
 	done chan struct{}
 
-	// The writer's goroutine alone has these.
+	// The writer's goroutine alone uses these.
 	to        sink
 	unwritten int       // lines since writing began to fail; 0: all is well
 	failed    time.Time // the last time
@@ -63,17 +63,17 @@ const (
 
 // These are variables only for the tests.
 var (
-	// stuckAfter is how long a write takes until no connection waits for it any more.
+	// stuckAfter is how long a write takes before connections no longer wait for it.
 	stuckAfter = time.Second
-	// saidAfter is how long a write takes until the log says so.
-	saidAfter = 10 * time.Second
+	// stuckLogAfter is how long a write takes before that is logged.
+	stuckLogAfter = 10 * time.Second
 )
 
-// epoch is for times that count on while the system's clock is set.
+// epoch is for times that do not jump when the system's clock is set.
 var epoch = time.Now()
 
-// lineBuffer is one loop's. Its lock is held only while a line is formed or two slices are
-// exchanged.
+// lineBuffer has the lines of one loop. Its lock is held only while a line is formed or two slices
+// are swapped.
 type lineBuffer struct {
 	mu      sync.Mutex
 	lines   []byte
@@ -91,8 +91,8 @@ func newWriter(path string, to sink, generation *atomic.Uint32, log *slog.Logger
 		path:       path,
 		log:        log,
 		generation: generation,
-		some:       make(chan struct{}, 1),
-		full:       make(chan struct{}, 1),
+		firstLine:  make(chan struct{}, 1),
+		halfFull:   make(chan struct{}, 1),
 		next:       make(chan nextSink, 1),
 		stop:       make(chan struct{}),
 		done:       make(chan struct{}),
@@ -102,14 +102,14 @@ func newWriter(path string, to sink, generation *atomic.Uint32, log *slog.Logger
 	return w
 }
 
-// nextSink is where all further lines go.
+// nextSink is a sink for all further lines.
 type nextSink struct {
-	to    sink
-	taken chan struct{} // closed when the old one has all its lines and is closed
+	to       sink
+	switched chan struct{} // closed when the old one has all its lines and is closed
 }
 
-// reopen writes what was logged before to the old file, as a log rotation needs it, and goes on
-// with another sink. It does not wait; taken is closed when the old file has all.
+// reopen writes earlier lines to the old file, as a log rotation needs it, and goes on with another
+// sink. It does not wait; switched is closed when the old file has all its lines.
 func (w *writer) reopen(to sink) (taken <-chan struct{}) {
 	next := nextSink{to, make(chan struct{})}
 	select {
@@ -118,16 +118,16 @@ func (w *writer) reopen(to sink) (taken <-chan struct{}) {
 	default:
 	}
 	w.next <- next
-	return next.taken
+	return next.switched
 }
 
-// end writes what is left and ends the writer; done is closed then. Lines that come later go to
-// another log, or are lost if there is none.
-func (w *writer) end(instead *Config) {
-	if instead == nil {
-		instead = new(Config)
+// end makes the writer write the remaining lines and end; then done is closed. Later lines go to
+// fallback, or are lost if that is nil.
+func (w *writer) end(fallback *Config) {
+	if fallback == nil {
+		fallback = new(Config)
 	}
-	w.instead.Store(instead)
+	w.fallback.Store(fallback)
 	close(w.stop)
 }
 
@@ -155,10 +155,10 @@ func (w *writer) buffer(l *loop.Loop) *lineBuffer {
 func (w *writer) add(l *loop.Loop, e *conn.AccessEntry, line lineFormat) bool {
 	b := w.buffer(l)
 	b.mu.Lock()
-	if instead := w.instead.Load(); instead != nil {
+	if fallback := w.fallback.Load(); fallback != nil {
 		b.mu.Unlock()
-		// The line of a connection would not be one of the other log's.
-		return instead.to == nil || e.Time.IsZero() || instead.to.add(l, e, instead.line)
+		// The line of a connection does not fit into the other log.
+		return fallback.to == nil || e.Time.IsZero() || fallback.to.add(l, e, fallback.line)
 	}
 	before := len(b.lines)
 	b.lines = line.append(b.lines, e, &b.clock)
@@ -177,9 +177,9 @@ func (w *writer) add(l *loop.Loop, e *conn.AccessEntry, line lineFormat) bool {
 	room := used*shareUnit <= (bufferSize-after)/8 || w.stuckFor() >= stuckAfter
 	switch {
 	case !room || before < bufferSize/2 && after >= bufferSize/2:
-		notify(w.full)
+		notify(w.halfFull)
 	case before == 0:
-		notify(w.some)
+		notify(w.firstLine)
 	}
 	return room
 }
@@ -197,8 +197,8 @@ func (w *writer) stuckFor() time.Duration {
 	return 0
 }
 
-// lost returns how many lines have been dropped since the last write.
-func (w *writer) lost() (n int64) {
+// droppedLines returns how many lines have been dropped since the last write.
+func (w *writer) droppedLines() (n int64) {
 	w.buffers.Range(func(_, v any) bool {
 		b := v.(*lineBuffer)
 		b.mu.Lock()
@@ -223,21 +223,21 @@ func (w *writer) run() {
 	var due <-chan time.Time
 	for {
 		select {
-		case <-w.some:
+		case <-w.firstLine:
 			if due == nil {
 				due = time.After(flushAfter)
 			}
 			continue
 		case <-due:
 			due = nil
-		case <-w.full:
+		case <-w.halfFull:
 		case next := <-w.next:
-			w.handOver(next)
+			w.switchTo(next)
 			continue
 		case <-w.stop:
 			select {
 			case next := <-w.next:
-				w.handOver(next)
+				w.switchTo(next)
 			default:
 			}
 			w.flush(false)
@@ -248,15 +248,15 @@ func (w *writer) run() {
 	}
 }
 
-// handOver goes on with another sink. What was lost is told when that takes lines.
-func (w *writer) handOver(next nextSink) {
+// switchTo goes on with another sink. Lost lines are logged when it takes lines.
+func (w *writer) switchTo(next nextSink) {
 	w.flush(true)
 	w.closeSink()
 	w.to = next.to
-	close(next.taken)
+	close(next.switched)
 }
 
-// flush writes what all loops have formed so far. See sink for last.
+// flush writes the lines that all loops have formed so far. See sink for last.
 func (w *writer) flush(last bool) {
 	w.buffers.Range(func(_, v any) bool {
 		b := v.(*lineBuffer)
@@ -266,7 +266,7 @@ func (w *writer) flush(last bool) {
 		b.mu.Unlock()
 		if len(lines) > 0 {
 			w.generation.Add(1)
-			w.watched(func() { w.write(lines, last) })
+			w.timed(func() { w.write(lines, last) })
 		}
 		if dropped > 0 {
 			w.log.Warn("access log: lines dropped, no room while the file was written",
@@ -283,28 +283,28 @@ func (w *writer) flush(last bool) {
 	})
 }
 
-// watched writes, and has it said when that takes long.
-func (w *writer) watched(write func()) {
+// timed calls write, and logs if that takes long.
+func (w *writer) timed(write func()) {
 	began := max(int64(time.Since(epoch)), 1)
 	w.began.Store(began)
-	say := time.AfterFunc(saidAfter, func() { w.sayStuck(began) })
+	say := time.AfterFunc(stuckLogAfter, func() { w.logStuck(began) })
 	write()
 	w.began.Store(0)
 	say.Stop()
 }
 
-// sayStuck logs, once a minute at most, that the write that began then is still under way.
-func (w *writer) sayStuck(began int64) {
+// logStuck logs, once a minute at most, that the write that began at began is still under way.
+func (w *writer) logStuck(began int64) {
 	if w.began.Load() != began {
 		return
 	}
 	now := int64(time.Since(epoch))
-	if said := w.said.Load(); said == 0 || now-said >= int64(time.Minute) {
-		w.said.Store(now)
+	if said := w.stuckLogged.Load(); said == 0 || now-said >= int64(time.Minute) {
+		w.stuckLogged.Store(now)
 		w.log.Error("access log: a write is stuck, lines that find no room are dropped",
-			"path", w.path, "for", w.stuckFor().Round(time.Second), "dropped", w.lost())
+			"path", w.path, "for", w.stuckFor().Round(time.Second), "dropped", w.droppedLines())
 	}
-	time.AfterFunc(time.Minute, func() { w.sayStuck(began) })
+	time.AfterFunc(time.Minute, func() { w.logStuck(began) })
 }
 
 // write writes lines. It logs the first failure and the recovery, not each line.
@@ -315,7 +315,7 @@ func (w *writer) write(lines []byte, last bool) {
 			w.log.Error("access log: cannot be written", "path", w.path, "error", err)
 		}
 		w.unwritten, w.failed = w.unwritten+max(lost, 1), time.Now()
-	} else if w.unwritten > 0 && time.Since(w.failed) >= w.to.calm() {
+	} else if w.unwritten > 0 && time.Since(w.failed) >= w.to.recoveryTime() {
 		w.log.Warn("access log: written again", "path", w.path, "lost", w.unwritten)
 		w.unwritten = 0
 	}

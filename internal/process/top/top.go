@@ -31,12 +31,12 @@ terminal, or with -1, it looks twice, a second apart, and prints that once.
            unix:/path/of/socket:/prefix; without it, http://127.0.0.1:8080/status
 `
 
-// every is how long a look is behind the one before. It is a variable only for the tests.
-var every = time.Second
+// interval is how long a look is behind the one before. It is a variable only for the tests.
+var interval = time.Second
 
 const (
-	patience = 5 * time.Second // for an answer
-	largest  = 64 << 20        // bytes of an answer
+	fetchTimeout = 5 * time.Second // for an answer
+	largest      = 64 << 20        // bytes of an answer
 )
 
 // Main runs the command with the arguments behind its name, and returns the exit code: 0, 1 if the
@@ -70,7 +70,7 @@ func Main(args []string, in, out *os.File, stderr io.Writer) int {
 		before, err := s.fetch(ctx)
 		if err == nil {
 			select {
-			case <-time.After(every):
+			case <-time.After(interval):
 			case <-ctx.Done():
 			}
 			var now *metrics.Snapshot
@@ -94,7 +94,7 @@ type source struct {
 // newSource reads an address.
 func newSource(address string) (*source, error) {
 	s := &source{url: strings.TrimSuffix(address, "/") + "/json"}
-	s.client.Timeout = patience
+	s.client.Timeout = fetchTimeout
 	switch {
 	case strings.HasPrefix(address, "http://"), strings.HasPrefix(address, "https://"):
 	case strings.HasPrefix(address, "unix:"):
@@ -167,7 +167,7 @@ func (s *source) watch(ctx context.Context, in, out *os.File) int {
 	}
 	fmt.Fprint(out, enter)
 	defer fmt.Fprint(out, leave)
-	tick := time.NewTicker(every)
+	tick := time.NewTicker(interval)
 	defer tick.Stop()
 	var before *metrics.Snapshot
 	for {

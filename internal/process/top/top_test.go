@@ -74,8 +74,8 @@ func run(t *testing.T, args ...string) (code int, out, errors string) {
 }
 
 func TestOnce(t *testing.T) {
-	defer func(was time.Duration) { every = was }(every)
-	every = time.Millisecond
+	defer func(was time.Duration) { interval = was }(interval)
+	interval = time.Millisecond
 	tcp := httptest.NewServer(http.HandlerFunc(serve))
 	defer tcp.Close()
 	path := filepath.Join(t.TempDir(), "s")

@@ -49,8 +49,8 @@ func (a *ACME) same(b *ACME) bool {
 		slices.Equal(a.Domains, b.Domains)
 }
 
-// Check checks the keys, and reports errors at the table of the file. Relative paths begin in dir. See
-// CheckFolder for made.
+// Check checks the keys, and reports errors at the table of the file. Relative paths begin in dir.
+// See CheckFolder for made.
 func (a *ACME) Check(dir string, made bool) {
 	if a.Table.Has("email") {
 		if at, err := mail.ParseAddress(a.Email); err != nil || at.Address != a.Email {

@@ -2,8 +2,8 @@
 // an authority, and chooses one in a handshake.
 //
 // A TLS has the keys of a [[listener]] about TLS. Check completes it while a configuration is read,
-// and sets Config, which handshakes use. From then on a TLS belongs to the server's goroutine, which
-// calls Renew now and then to see whether there is another Config. A Set has the TLS of all
+// and sets Config, which handshakes use. From then on a TLS belongs to the server's goroutine,
+// which calls Renew now and then to see whether there is another Config. A Set has the TLS of all
 // listeners. An ACME has the keys of acme in [tls]. An Obtainer is the server's client of that
 // authority: its goroutine writes files, which Renew reads. Handshakes, on any loop, use the
 // tls.Config that Obtainer.ListenerConfig returns.
@@ -74,9 +74,9 @@ type Files struct {
 }
 
 // Check makes Config of the keys, and reports errors at the table of the file. Relative paths begin
-// in dir. a, which may be nil, obtains certificates; protocols are for ALPN; log is for what clients
-// cause. A client gets a certificate for its SNI. If no certificate is for it, or the client sends
-// no SNI, it gets the first one.
+// in dir. a, which may be nil, obtains certificates; protocols are for ALPN; log is for what
+// clients cause. A client gets a certificate for its SNI. If no certificate is for it, or the
+// client sends no SNI, it gets the first one.
 func (t *TLS) Check(dir string, a *ACME, protocols []string, log *slog.Logger) {
 	if len(t.Files) == 0 {
 		if t.Table.Has("tls") {
@@ -163,9 +163,9 @@ func (t *TLS) certify() {
 	}
 }
 
-// Stricter reports whether t asks more of its clients than old did at the same address: TLS, a later
-// version of it, a certificate, one of another authority, or one that is not revoked. Stricter does
-// not know what the GetConfigForClient of a program's tls.Config decides.
+// Stricter reports whether t asks more of its clients than old did at the same address: TLS, a
+// later version of it, a certificate, one of another authority, or one that is not revoked.
+// Stricter does not know what the GetConfigForClient of a program's tls.Config decides.
 func (t *TLS) Stricter(old *TLS) bool {
 	if t.Config == nil || old.Config == nil {
 		return t.Config != nil

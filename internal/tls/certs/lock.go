@@ -12,7 +12,8 @@ const lockRetry = time.Second
 
 // lockFolder waits until no other process orders certificates for the folder, and keeps others from
 // it until done is called. At an upgrade the old process may still finish an order when the new one
-// begins, and authorities limit how many certificates they issue. The lock ends with the process, however that ends.
+// begins, and authorities limit how many certificates they issue. The lock ends with the process,
+// however that ends.
 func (t *task) lockFolder(ctx context.Context) (done func(), err error) {
 	f, err := os.Open(t.config.Folder)
 	if err != nil {

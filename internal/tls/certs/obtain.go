@@ -257,8 +257,8 @@ func (t *task) tell() {
 	}
 }
 
-// postpone sets the pauses of the domains until their next attempts. err is why the last attempt has
-// failed, or nil.
+// postpone sets the pauses of the domains until their next attempts. err is why the last attempt
+// has failed, or nil.
 func (t *task) postpone(ctx context.Context, err error, domains ...string) {
 	if ctx.Err() != nil {
 		return
@@ -286,8 +286,8 @@ func (t *task) postpone(ctx context.Context, err error, domains ...string) {
 }
 
 // checkClock returns an error if a certificate that was just issued is not valid by this computer's
-// clock. The certificate is kept all the same: the clock may be wrong, and authorities limit how many
-// certificates they issue.
+// clock. The certificate is kept all the same: the clock may be wrong, and authorities limit how
+// many certificates they issue.
 func (t *task) checkClock(domain string) error {
 	cert, err := t.config.read(domain)
 	if err != nil {

@@ -38,8 +38,8 @@ func (p *pair) changed(now time.Time) bool {
 	return p.stampFiles() != p.stamp || !p.rereadAt.IsZero() && now.After(p.rereadAt)
 }
 
-// load reads the files. If it fails, the certificate that it has read before stays. Files that could
-// not be read count as changed.
+// load reads the files. If it fails, the certificate that it has read before stays. Files that
+// could not be read count as changed.
 func (p *pair) load(now time.Time) error {
 	p.stamp, p.rereadAt = p.stampFiles(), time.Time{}
 	cert, err := confpath.KeyPair(p.cert, p.key)
@@ -64,8 +64,8 @@ func (p *pair) precedes(next *x509.Certificate, now time.Time) bool {
 		!now.After(p.leaf.NotAfter)
 }
 
-// renewal is how long before its end a certificate gets a warning. Clients of ACME renew one 30 days
-// before its end.
+// renewal is how long before its end a certificate gets a warning. Clients of ACME renew one 30
+// days before its end.
 const renewal = 14 * 24 * time.Hour
 
 // day is how messages write a time.
@@ -92,8 +92,8 @@ func (p *pair) timeProblem(now time.Time) string {
 	return ""
 }
 
-// chainProblem says that a certificate of p's file is not signed by the next one, as it must be (RFC
-// 5246 section 7.4.2); "": all are. Browsers may find the right one elsewhere, but most other
+// chainProblem says that a certificate of p's file is not signed by the next one, as it must be
+// (RFC 5246 section 7.4.2); "": all are. Browsers may find the right one elsewhere, but most other
 // clients do not. It is no error: the key and the first certificate fit.
 func (p *pair) chainProblem() string {
 	signed := p.leaf
@@ -111,9 +111,9 @@ func (p *pair) chainProblem() string {
 	return ""
 }
 
-// nameProblem says that p's certificate has no DNS name. Clients compare the DNS names with the name
-// that they ask for (RFC 9525 section 6.2: a common name does not count). It returns "" if there is
-// one, or if clients that ask for an address can use the certificate.
+// nameProblem says that p's certificate has no DNS name. Clients compare the DNS names with the
+// name that they ask for (RFC 9525 section 6.2: a common name does not count). It returns "" if
+// there is one, or if clients that ask for an address can use the certificate.
 func (p *pair) nameProblem() string {
 	switch {
 	case p.leaf == nil || len(p.leaf.DNSNames) > 0:
