@@ -17,9 +17,9 @@ import (
 	"github.com/lwango/lwango/internal/modules/compression"
 )
 
-// Around is the keys that a site and a route have in common: what happens to a request before it is
-// handed on, and to its answer afterwards. A site's come before the choice of the route, a route's
-// before its module.
+// Around has the keys that a site and a route have in common: what happens to a request before its
+// handler is called, and to the answer afterwards. A site's come before the choice of the route, a
+// route's before its module.
 type Around struct {
 	Table settings.Table `toml:",table"`
 	// Compression is what clients get compressed; what it leaves out is from the site or the whole
@@ -53,15 +53,15 @@ type Rule struct {
 	Auth *auth.Settings `toml:"auth" default:"-"`
 }
 
-// middleware makes one Middleware of all, or nil if there is nothing to do. env.Prefix is empty for
-// a site. folder is where a rule looks for files if it does not say; it may be empty. What is wrong
-// is reported at its key.
+// middleware makes one Middleware of all keys, or nil if none is set. env.Prefix is empty for a
+// site. folder is where a rule without root looks for files; it may be empty. Errors are reported
+// at their key.
 //
 // The layers, outermost first: compression, error pages, rules, limit, auth, mirror, the program's
-// own. So all that the others answer may be compressed, and what refuses a request further in gets
-// its error page. A rule that denies or redirects costs nothing else, and one that leads to another
-// route leaves nothing of this one behind. A rule has its own limit and auth, in the same order, in
-// front of what it does.
+// own. So all answers of the others may be compressed, and a layer further in that refuses a
+// request gets its error page. A rule that denies or redirects costs nothing else, and one that
+// leads to another route leaves no trace of this one. A rule has its own limit and auth, in the
+// same order, before its actions.
 func (a *Around) middleware(env handlers.Env, folder string,
 	modules *handlers.Registry) handlers.Middleware {
 	var layers []handlers.Middleware // outermost first
@@ -129,7 +129,7 @@ func admit(table settings.Table, l *limit.Settings, a *auth.Settings,
 	return handlers.Chain(layers...)
 }
 
-// asks says in words what the keys limit and auth of a table ask of a request.
+// asks describes what the keys limit and auth of a table demand of a request.
 func asks(l *limit.Settings, a *auth.Settings) string {
 	var words []string
 	if l != nil {
@@ -141,7 +141,7 @@ func asks(l *limit.Settings, a *auth.Settings) string {
 	return strings.Join(words, "; ")
 }
 
-// compile makes the rules. It reports what is wrong with one at its own key.
+// compile makes the rules. It reports the errors of a rule at its own key.
 func (a *Around) compile(folder string, env handlers.Env) {
 	all := make([]rules.Rule, len(a.Rules))
 	for i, r := range a.Rules {
@@ -162,7 +162,7 @@ func (a *Around) compile(folder string, env handlers.Env) {
 		if e, ok := errors.AsType[*rules.Error](err); ok {
 			at, key := a.Rules[e.Rule].Table, e.Key
 			if errors.Is(err, rules.ErrNothing) && at.Refused() {
-				continue // a key that was refused says what it does
+				continue // the error of a refused key says enough
 			}
 			if rest, ok := strings.CutPrefix(key, "not."); ok {
 				at, key = at.Sub("not"), rest

@@ -33,7 +33,7 @@ func Builtin() *handlers.Registry {
 	return r
 }
 
-// rootSite is the one site of -r: the folder, for every host and path.
+// rootSite is the only site of -r: a folder, for every host and path.
 func (c *Config) rootSite(s Source) (handlers.Site, error) {
 	dir, err := filepath.Abs(s.Root)
 	if err != nil {
@@ -41,8 +41,8 @@ func (c *Config) rootSite(s Source) (handlers.Site, error) {
 	}
 	set := servefiles.Defaults
 	set.Path = dir
-	c.Held += set.Descriptors()
-	c.KeptFiles += set.KeptFiles()
+	c.Descriptors += set.Descriptors()
+	c.OpenFiles += set.KeptFiles()
 	env := handlers.Env{Dir: dir, Prefix: "/",
 		Logger: s.Logger.With("site", siteName(nil), "route", "/"),
 		Server: around.Context{Server: routeServer{c, nil, nil, new(handlers.Dependence)},

@@ -39,7 +39,7 @@ type CacheStore struct {
 	MaxObject handlers.Size `toml:"max_object" min:"0B" max:"1TiB"`
 }
 
-// cacheOptions returns those of the store.
+// cacheOptions returns the options of the store.
 func (c *Config) cacheOptions() cache.Options {
 	s := &c.CacheStore
 	o := cache.Options{Memory: int64(s.Memory), MaxObject: int64(s.MaxObject), Logger: c.logger}
@@ -49,7 +49,7 @@ func (c *Config) cacheOptions() cache.Options {
 	return o
 }
 
-// cacheFolder is where routes keep large answers; empty: nowhere.
+// cacheFolder returns the folder in which routes keep large answers, or "".
 func (c *Config) cacheFolder() string {
 	if !c.caches || c.CacheStore.Disk == "" {
 		return ""
@@ -57,8 +57,8 @@ func (c *Config) cacheFolder() string {
 	return confpath.Join(c.Dir, c.CacheStore.Disk)
 }
 
-// CloseCache closes the store of the routes that keep answers, if c has any: the folder is another
-// process's from now on.
+// CloseCache closes the store of the routes that keep answers, if c has any: another process uses
+// the folder from now on.
 func (c *Config) CloseCache() {
 	if c.caches && c.store != nil {
 		c.store.Close()
@@ -66,8 +66,8 @@ func (c *Config) CloseCache() {
 }
 
 // CheckCacheFolder is for -t, which makes no folders: it returns an error if a start could not make
-// that of [cache], or not use it. A process that gets confined makes it before that, and looks into
-// it afterwards.
+// the folder of [cache], or could not use it. A process that is to be confined makes the folder
+// before that, and checks it afterwards.
 func (c *Config) CheckCacheFolder(confined bool) error {
 	folder := c.cacheFolder()
 	if folder == "" {
@@ -95,8 +95,8 @@ func (c *Config) CheckCacheFolder(confined bool) error {
 }
 
 // makeCacheFolder makes the folder, if it is missing, for a user and a group; -1: the process's
-// own. One that cannot be used stops the start, and a reload. made is the folder, if it was
-// missing.
+// own. A folder that cannot be used is an error of the start or the reload. made is the folder, if
+// it was missing.
 func (c *Config) makeCacheFolder(user, group int) (made []string, _ error) {
 	folder := c.cacheFolder()
 	if folder == "" {
@@ -112,7 +112,7 @@ func (c *Config) makeCacheFolder(user, group int) (made []string, _ error) {
 	case errors.Is(err, fs.ErrExist) && user < 0:
 		err = cache.CheckFolder(folder)
 	case errors.Is(err, fs.ErrExist):
-		err = nil // that user looks into it
+		err = nil // that user checks it
 	}
 	if err != nil {
 		return made, c.CacheStore.Table.Wrong("disk", err)

@@ -68,7 +68,7 @@ func (c *Config) Certs() (all certs.Set) {
 	return all
 }
 
-// ACME returns what certificates are to be obtained for; nil: no listener needs any.
+// ACME returns the settings by which certificates are obtained; nil: no listener needs any.
 func (c *Config) ACME() *certs.ACME {
 	if c.Certs().Obtains() {
 		return c.TLS.ACME
@@ -105,7 +105,7 @@ func (c *Config) AccessLogs() (all []*accesslog.Config) {
 	if c.AccessLog != nil {
 		all = append(all, c.AccessLog)
 	}
-	if c.rooted {
+	if c.servesRoot {
 		return all
 	}
 	for _, s := range c.Sites {
@@ -142,7 +142,7 @@ func (c *Config) checkHeaders() {
 }
 
 // checkSpool checks that files can be made in spool_dir, and that max_spool has room for a body. It
-// lets -T show what limits are by default that depend on others, unless that depends on the
+// lets -T show defaults that depend on other limits, except those that depend on the number of
 // descriptors.
 func (c *Config) checkSpool() {
 	largest := max(c.MaxBodySize, conn.Size(c.LargestBody))
@@ -164,9 +164,9 @@ func (c *Config) checkSpool() {
 }
 
 // OpenCache opens the store of answers if routes of c keep some, or changes its options, or closes
-// it. It is called before a handler of c can be: what a request invalidates while the store is not
-// open, a folder would keep. before is the configuration that is in force; nil: none is. It waits
-// for the disk.
+// it. It is called before any handler of c: an answer on disk would outlast a request that
+// invalidates it while the store is closed. before is the configuration in force, or nil. OpenCache
+// waits for the disk.
 func (c *Config) OpenCache(before *Config) {
 	if !c.caches && before != nil {
 		before.CloseCache()

@@ -11,7 +11,7 @@ import (
 	"github.com/lwango/lwango/internal/tls/certs"
 )
 
-// override puts what the program says in code before the keys of the file.
+// override replaces keys of the file by the settings that the program makes in code.
 func (s Source) override(c *Config) error {
 	if s.Code == nil {
 		return nil
@@ -22,8 +22,8 @@ func (s Source) override(c *Config) error {
 	return tags.Check(c)
 }
 
-// listeners puts the listeners of the program into c, if there are any, in the place of those of
-// the file. A relative path begins in dir.
+// listeners replaces the listeners of the file in c by those of the program, if there are any. A
+// relative path begins in dir.
 func (s Source) listeners(c *Config, dir string) error {
 	if s.Code == nil || len(s.Code.Listeners) == 0 {
 		return nil
@@ -59,7 +59,7 @@ func (s Source) listeners(c *Config, dir string) error {
 		if l.Address.Port() == 0 {
 			free = append(free, len(c.Listeners))
 		} else {
-			if chosen, ok := s.Chosen[l.Address.Name]; ok && l.Address.Network == chosen.Network {
+			if chosen, ok := s.ChosenPorts[l.Address.Name]; ok && l.Address.Network == chosen.Network {
 				l.Address = chosen
 			}
 			if used[l.Address] {
@@ -69,7 +69,7 @@ func (s Source) listeners(c *Config, dir string) error {
 		}
 		c.Listeners = append(c.Listeners, l)
 	}
-	before := slices.SortedFunc(maps.Values(s.Chosen), func(a, b sockets.Address) int {
+	before := slices.SortedFunc(maps.Values(s.ChosenPorts), func(a, b sockets.Address) int {
 		return cmp.Compare(a.Number, b.Number)
 	})
 	for _, i := range free {

@@ -19,15 +19,14 @@ type Compression struct {
 	compress.Settings `toml:",inline" default:"-"`
 }
 
-// scope is the compression of the whole file, of a site or of a route.
+// scope is the compression for the whole file, a site or a route.
 type scope struct {
 	compress.Settings
 	policy *coding.Policy // nil: it is off
-	cache  *coding.Cache  // of all that say nothing else; nil: none
+	cache  *coding.Cache  // of all that set no other; nil: none
 }
 
-// within makes the scope of what c configures, which has that of outer where c says nothing else; c
-// may be nil.
+// within makes the scope of c, which may be nil. Unset keys of c come from outer.
 func (c *Compression) within(outer scope) scope {
 	if c == nil {
 		return outer

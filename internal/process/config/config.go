@@ -3,9 +3,9 @@
 //
 // A Source says where a configuration comes from. Load returns a Config, whose fields with `toml`
 // tags are the keys of lwango.conf; the others follow from them. One goroutine calls Load and
-// Config's methods. A server that puts a Config into force sets Loops and Ports, lets Observe know
-// of itself, and calls Begin; then handlers may use them. The handlers and the Router do not
-// change: any loop calls them.
+// Config's methods. A server that puts a Config into force sets Loops and Ports, and calls Observe
+// and Begin; then handlers may use them. The handlers and the Router do not change, and any loop
+// calls them.
 //
 //	config.go       Config: the keys
 //	source.go       Source: reading a configuration
@@ -49,8 +49,8 @@ import (
 	"github.com/lwango/lwango/stream"
 )
 
-// Config is a checked configuration, with what follows from it. The `toml` tags are the keys of the
-// file; the fields without one are computed by load.
+// Config is a checked configuration, and what is made of it. The `toml` tags are the keys of the
+// file; Load computes the fields without a tag.
 type Config struct {
 	Table settings.Table `toml:",table"`
 
@@ -109,9 +109,9 @@ type Config struct {
 	// directory; relative paths in the configuration begin there. Both are absolute.
 	File, Dir string
 
-	// Router sends requests to the sites, or, if it is rooted, to the folder of -r.
-	Router *handlers.Router
-	rooted bool
+	// Router sends requests to the sites, or, with servesRoot, to the folder of -r.
+	Router     *handlers.Router
+	servesRoot bool
 
 	// LargestBody is the largest max_body_size of a site or a route, in bytes.
 	LargestBody int64
@@ -119,7 +119,7 @@ type Config struct {
 	// services serve the Streams.
 	services []*tcpproxy.Service
 
-	// compression is that of all sites that say nothing else.
+	// compression is for all sites without the key.
 	compression scope
 
 	// store is where routes keep answers; caches says that any does.
@@ -127,30 +127,30 @@ type Config struct {
 	caches bool
 	logger *slog.Logger
 
-	// Held is how many descriptors the handlers of the routes hold between requests. KeptFiles is how
-	// many files they keep open besides, if the process has that many to spare, and KeptByLoop how
-	// many each loop keeps.
-	Held, KeptFiles, KeptByLoop int
+	// Descriptors is how many descriptors the handlers of the routes hold between requests. OpenFiles
+	// is how many files they keep open besides, if the process has that many to spare, and
+	// OpenFilesPerLoop how many each loop keeps.
+	Descriptors, OpenFiles, OpenFilesPerLoop int
 
 	// HandlerFiles are the paths of files and folders that the settings of handlers have.
 	HandlerFiles []string
 
-	// Background is what the handlers do besides, see handlers.Env. End ends it, and returns
-	// when it has ended; nil: it has not begun.
+	// Background has the goroutines of the handlers, see handlers.Env. End ends them, and returns when
+	// they have ended; nil: they have not begun.
 	Background []func(context.Context)
 	End        func()
 
-	// Counted says that a handler wants requests to be counted by route, and Upstreams are those of
-	// all handlers.
+	// Counted says that a handler needs requests counted by route. Upstreams has the upstreams of all
+	// handlers.
 	observer  atomic.Pointer[func() (*metrics.Snapshot, error)]
 	Counted   bool
 	Upstreams []Upstreams
 
-	// Loops are those of the server that uses this configuration; see handlers.Env.
+	// Loops are the loops of the server that uses this configuration; see handlers.Env.
 	Loops []*loop.Loop
 
-	// Ports are those of its listeners, by their addresses. Until there is a server, and for UNIX
-	// sockets, there is none.
+	// Ports are the ports of the server's listeners, by address. It is empty before the server
+	// listens, and has no UNIX sockets.
 	Ports map[sockets.Address]int
 }
 
@@ -243,7 +243,7 @@ type Route struct {
 	Rest     settings.Table `toml:",rest"`
 
 	cache   *Cache   // its own, or its site's; nil: none
-	depends []string // what its answers depend on beyond the URL, in words
+	depends []string // what its answers depend on besides the URL, in words
 }
 
 // Defaults returns the configuration of an empty file.

@@ -37,7 +37,7 @@ type Confine struct {
 	_ struct{} `gone:"chroot" why:"landlock leaves the files that the configuration names, and RootDirectory= of a systemd unit or a container gives a process another root folder"`
 }
 
-// Same reports whether both ask for the same.
+// Same reports whether both have the same settings.
 func (c *Confine) Same(o *Confine) bool {
 	if c == nil || o == nil {
 		return c == o
@@ -52,18 +52,18 @@ func (c *Confine) Executes() bool {
 }
 
 // MakeFolders makes the folders of acme and of [cache], if c has those, for the user that the
-// process is to become. back removes those that were missing, as long as they are empty; after an
-// error that is done.
-func (c *Config) MakeFolders() (back func(), err error) {
+// process is to become. undo removes the folders that it has made, if they are empty. After an
+// error, MakeFolders has already called it.
+func (c *Config) MakeFolders() (undo func(), err error) {
 	var made []string
-	back = func() {
+	undo = func() {
 		for _, dir := range slices.Backward(made) {
 			_ = os.Remove(dir)
 		}
 	}
 	defer func() {
 		if err != nil {
-			back()
+			undo()
 		}
 	}()
 	user, group := -1, -1
@@ -72,12 +72,12 @@ func (c *Config) MakeFolders() (back func(), err error) {
 	}
 	if a := c.ACME(); a != nil {
 		if made, err = a.MakeFolder(user, group); err != nil {
-			return back, err
+			return undo, err
 		}
 	}
 	folder, err := c.makeCacheFolder(user, group)
 	made = append(made, folder...)
-	return back, err
+	return undo, err
 }
 
 // checkConfine checks [confine], and looks up its user while the files for that can be read.
@@ -104,7 +104,7 @@ func (c *Config) checkConfine(s Source) {
 		return
 	}
 	if !s.Confining {
-		return // restartNeeded says what has changed
+		return // restartNeeded logs the changes
 	}
 	if err := confine.Supported(); err != nil {
 		t.Table.Errorf("", "%v", err)
@@ -120,7 +120,7 @@ func (c *Config) checkConfine(s Source) {
 		}
 		return
 	}
-	u, key, err := lookUser(t.User, t.Group)
+	u, key, err := lookupUser(t.User, t.Group)
 	switch {
 	case err != nil:
 		t.Table.Errorf(key, "%v", err)
@@ -137,10 +137,10 @@ func (c *Config) checkConfine(s Source) {
 	}
 }
 
-// lookUser finds a user with all groups, by names or numbers. group is its own one if that is not
-// to be the user's. A number need not be known, but then there must be a group. key is the one that
-// err is about.
-func lookUser(name, group string) (_ *confine.User, key string, _ error) {
+// lookupUser finds a user with all its groups, by names or numbers. group, if not empty, replaces
+// the user's own group. A number need not be known, but then there must be a group. key is the key
+// that err is about.
+func lookupUser(name, group string) (_ *confine.User, key string, _ error) {
 	u := new(confine.User)
 	var err error
 	if u.ID, err = confpath.UserID(name); err != nil {
@@ -177,17 +177,18 @@ func lookUser(name, group string) (_ *confine.User, key string, _ error) {
 
 const resolvConf = "/etc/resolv.conf"
 
-// systemFiles are what the standard library reads: for names, trusted roots, times and listening.
+// systemFiles are files that the standard library reads: for names, trusted roots, times and
+// listening.
 var systemFiles = []string{"/etc/hosts", resolvConf, "/etc/nsswitch.conf", "/etc/services",
 	"/etc/protocols", "/etc/localtime", "/usr/share/zoneinfo", "/etc/ssl/certs",
 	"/usr/share/ca-certificates", "/etc/pki/tls/certs", "/etc/pki/ca-trust/extracted",
 	"/proc/sys/net/core/somaxconn", "/dev/urandom"}
 
-// Files returns the files and folders that the configuration names: those that a server reads, and
-// those that it writes. Single files may be exchanged, so their folders are meant (see
-// confine.NewFiles). Of the operating system's files this holds for resolv.conf alone, since the
-// rest of /etc is not ours: that one is exchanged whenever the network changes, often at a place to
-// which it is a link, and without it no name is found any more.
+// Files returns the files and folders that the configuration names, to read and to write. A file
+// may be replaced by renaming another one, so Files returns its folder (see confine.NewFiles). Of
+// the operating system's files, that applies to resolv.conf alone, since the rest of /etc is not
+// ours. resolv.conf is replaced whenever the network changes, often where it is a link to, and
+// without it no name resolves any more.
 func (c *Config) Files() (read, write []string) {
 	read = append(slices.Clone(systemFiles), c.Confine.Read...)
 	read = append(read, filepath.Dir(confine.Target(resolvConf)))
@@ -227,7 +228,7 @@ func (c *Config) Files() (read, write []string) {
 	}
 	for _, path := range c.LogFiles() {
 		if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() {
-			write = append(write, path) // a device or a pipe, which nothing exchanges
+			write = append(write, path) // a device or a pipe, which is not replaced
 		} else {
 			write = append(write, confine.Folders(path)...)
 		}
@@ -245,8 +246,8 @@ func (c *Config) LogFiles() (paths []string) {
 	return paths
 }
 
-// Unreadable returns the files of handlers that the process may not open, and the folders in which
-// it may not look for a name. Modules do not notice the latter when they are built (see reaches).
+// Unreadable returns the files of handlers that the process may not open, and the folders that it
+// may not search. Modules do not notice the latter when they are built, as package server explains.
 func (c *Config) Unreadable() (paths []string) {
 	for _, path := range c.HandlerFiles {
 		right := uint32(unix.R_OK)

@@ -10,7 +10,7 @@ import (
 	"github.com/lwango/lwango/internal/base/metrics"
 )
 
-// RouteName is how a route is called where its requests are counted.
+// RouteName names a route in counts of requests.
 type RouteName struct{ Site, Route string }
 
 // Counters numbers the routes of a program, see conn.RequestLayer.SetCounter. A route keeps its
@@ -19,10 +19,10 @@ type Counters struct {
 	mu      sync.Mutex
 	numbers map[RouteName]uint32
 	names   []RouteName // by number
-	counted []counted   // in the order in which configurations have named them
+	counted []counted   // in the order of their first configuration
 }
 
-// counted is what a handler of a route counts of itself.
+// counted has the counts of a handler of a route.
 type counted struct {
 	RouteName
 	kind   *metrics.Kind
@@ -30,8 +30,8 @@ type counted struct {
 	counts []atomic.Int64
 }
 
-// counts returns the numbers of a handler. Of more than maxCounters handlers, the last ones are not
-// reported, and their numbers end with their configuration.
+// counts returns the counts of a handler. Of more than maxCounters handlers, the last ones are not
+// reported, and their counts end with their configuration.
 func (p *Counters) counts(n RouteName, k *metrics.Kind, of string) []atomic.Int64 {
 	if p == nil {
 		return k.New()
@@ -50,7 +50,7 @@ func (p *Counters) counts(n RouteName, k *metrics.Kind, of string) []atomic.Int6
 	return c.counts
 }
 
-// Counted returns what handlers have counted of themselves; a nil p has nothing.
+// Counted returns the counts of all handlers. p may be nil.
 func (p *Counters) Counted() []metrics.Counted {
 	all := []metrics.Counted{}
 	if p == nil {
@@ -64,14 +64,14 @@ func (p *Counters) Counted() []metrics.Counted {
 	return all
 }
 
-// maxCounters bounds what is counted where reloads name ever new routes; otherCounter is the number
-// of those beyond it.
+// maxCounters bounds the counts while reloads name ever new routes. otherCounter is the number of
+// the routes beyond it.
 const (
 	maxCounters  = 1000
 	otherCounter = 1
 )
 
-// number returns that of a route. A nil p has no numbers but 0.
+// number returns the number of a route. A nil p returns 0.
 func (p *Counters) number(n RouteName) uint32 {
 	if p == nil {
 		return 0
@@ -111,7 +111,7 @@ func (p *Counters) numberRoutes(hosts []string, routes []handlers.Route) uint32 
 	return p.number(RouteName{Site: name})
 }
 
-// siteName is how a site with these hosts is called where its requests are counted.
+// siteName names a site with these hosts in counts of requests.
 func siteName(hosts []string) string {
 	if len(hosts) == 0 {
 		return "*"
@@ -119,16 +119,16 @@ func siteName(hosts []string) string {
 	return hosts[0]
 }
 
-// Upstreams tells of the upstreams of a route.
+// Upstreams reports the upstreams of a route.
 type Upstreams struct {
 	RouteName
 	metrics.Upstreams
 }
 
-// observe lets f tell handlers of the server, which runs now.
+// Observe sets the function by which handlers see the running server.
 func (c *Config) Observe(f func() (*metrics.Snapshot, error)) { c.observer.Store(&f) }
 
-// snapshot asks the server for what the module status shows.
+// snapshot asks the server for the content of the module status.
 func (c *Config) snapshot() (*metrics.Snapshot, error) {
 	if f := c.observer.Load(); f != nil {
 		return (*f)()

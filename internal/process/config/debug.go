@@ -21,7 +21,7 @@ type Debug struct {
 
 // checkDebug reads the address. Profiles and traces show what clients send, and let their reader
 // use a processor for as long as it likes. So an address that other machines reach is refused
-// unless allow_remote says that it is meant.
+// without allow_remote.
 func (c *Config) checkDebug() {
 	d := &c.Debug
 	if d.Address == "" {
@@ -46,8 +46,8 @@ func (c *Config) checkDebug() {
 	d.At = at
 }
 
-// checkApart checks that no listener has the address: with SO_REUSEPORT, each would get a part of
-// the other's connections. The listeners are those that are used, with those of the command line.
+// checkApart checks that no listener, of the file or the command line, has the debug address: with
+// SO_REUSEPORT, each would get a part of the other's connections.
 func (c *Config) checkApart() error {
 	for _, l := range c.Listeners {
 		if c.Debug.At.Meets(l.Address) {

@@ -12,8 +12,8 @@ import (
 	"github.com/lwango/lwango/internal/wire/http1"
 )
 
-// Explain writes which site, route and rules a request would meet, in this order, and what else is
-// asked of it. request is a URL, or a method and a URL.
+// Explain writes which site, route and rules a request would meet, in this order, and what else
+// applies to it. request is a URL, or a method and a URL.
 func (c *Config) Explain(w io.Writer, request string) error {
 	q, err := sample(request)
 	if err != nil {
@@ -25,7 +25,7 @@ func (c *Config) Explain(w io.Writer, request string) error {
 	}
 	at, _, _ := c.Router.Lookup(listener, q.HTTPS, q.Verb, q.Host, q.Path, q.Raw)
 	var site *Site // nil: that of -r, or of the built-in defaults
-	if !c.rooted && at >= 0 && at < len(c.Sites) {
+	if !c.servesRoot && at >= 0 && at < len(c.Sites) {
 		site = &c.Sites[at]
 		fmt.Fprintf(w, "site %d (%s): %s\n", at+1, site.Table.Position(""),
 			cmp.Or(strings.Join(site.Hosts, ", "), "every other host"))
@@ -38,7 +38,7 @@ func (c *Config) Explain(w io.Writer, request string) error {
 		if a.set != nil {
 			outcome = a.set.Explain(q, say)
 		}
-		// A site's rule that rewrites leads to them as well, a route's does not.
+		// A rewrite by a rule of the site leads to patterns, too; one by a rule of a route does not.
 		if outcome == rules.Passed || outcome == rules.Changed && q.Route == "" {
 			if !a.explain(q, say) {
 				return rules.Ended
@@ -97,8 +97,8 @@ func (c *Config) Explain(w io.Writer, request string) error {
 	}
 }
 
-// Explain says what limit, auth and mirror do with a request, and reports whether it may pass as
-// far as that is known.
+// explain describes what limit, auth and mirror do with a request. It reports whether the request
+// may pass, as far as that is known.
 func (a *Around) explain(q *rules.Sample, say func(string)) bool {
 	if a.Limit != nil {
 		at := fmt.Sprintf("limit (%s): ", a.Table.Position("limit"))
@@ -117,7 +117,7 @@ func (a *Around) explain(q *rules.Sample, say func(string)) bool {
 	return true
 }
 
-// redirects says where the key https of a site sends a request; "" if it lets it pass.
+// redirects returns where the key https of a site redirects a request, or "".
 func (c *Config) redirects(site *Site, q *rules.Sample) string {
 	if !site.HTTPS.Redirects(q.PathView(), q.HTTPS) {
 		return ""
@@ -130,8 +130,8 @@ func (c *Config) redirects(site *Site, q *rules.Sample) string {
 }
 
 // listenerOf returns the name, for the router, of the listener that a client reaches by the URL's
-// scheme and port. If no listener has them, it is one behind a proxy, which may have the port; and
-// if there is none, "". note then says so.
+// scheme and port. If no listener has them, it returns one behind a proxy, which may have the port,
+// or else "". note then says so.
 func (c *Config) listenerOf(q *rules.Sample) (name, note string) {
 	_, port, err := net.SplitHostPort(q.Host)
 	if err != nil {
@@ -165,7 +165,7 @@ func pathQuery(q *rules.Sample) string {
 	return q.Path + "?" + q.Query
 }
 
-// sample makes a request of what the command line says.
+// sample makes a request of an argument of the command line.
 func sample(request string) (*rules.Sample, error) {
 	q := new(rules.Sample)
 	method, url, ok := strings.Cut(request, " ")

@@ -16,10 +16,10 @@ import (
 // include reads the files that the key include names, in the order of the key, and of their names
 // where a pattern matches several. name is the configuration as messages show it, file its path.
 //
-// A name without wildcards must be there. A pattern matches no file whose name begins with a dot,
-// unless it begins so itself, and never the configuration; it may match nothing. What it matches
-// and is no regular file is left out, but a link that leads nowhere is an error: the file that is
-// meant is missing. A file is read once.
+// A name without wildcards must exist. A pattern matches no file whose name begins with a dot,
+// unless it begins with one itself, and never the configuration; it may match nothing. A match that
+// is no regular file is left out, but a dangling link is an error: the intended file is missing. A
+// file is read once.
 func include(f *settings.File, name, file string) {
 	var keys struct {
 		Table   settings.Table `toml:",table"`
@@ -46,14 +46,13 @@ func include(f *settings.File, name, file string) {
 				refuse(err)
 				continue
 			}
-			f.Include(shownAs(path, name, file), string(text))
+			f.Include(displayName(path, name, file), string(text))
 		}
 	}
 }
 
-// matching lists the files that a name or a pattern stands for, which begins in dir if it is
-// relative. Wildcards are for the last part of the path only: so that a folder that cannot be read
-// is an error.
+// matching lists the files of a name or a pattern, which is relative to dir. Only the last part of
+// the path may have wildcards, so that a folder that cannot be read is an error.
 func matching(dir, pattern string) (paths []string, err error) {
 	const wildcards = `*?[\`
 	path := confpath.Join(dir, pattern)
@@ -90,9 +89,9 @@ func matching(dir, pattern string) (paths []string, err error) {
 	return paths, nil
 }
 
-// shownAs names an included file as the configuration itself is named: by a path of the working
-// directory if that is one.
-func shownAs(path, name, file string) string {
+// displayName names an included file in the manner of the configuration itself: relative to the
+// working directory if that is.
+func displayName(path, name, file string) string {
 	if below, err := filepath.Rel(filepath.Dir(file), path); err == nil && !filepath.IsAbs(name) {
 		return filepath.Join(filepath.Dir(name), below)
 	}

@@ -10,10 +10,10 @@ import (
 	"github.com/lwango/lwango/internal/base/settings"
 )
 
-// WriteInForce writes the settings that are in force, with those of the command line, as a
-// configuration that is read to the same settings. What a program does in code is not among them.
-// It fails if the command line leaves keys without what they are about, such as sites without the
-// listener that they name: then no text says what is in force.
+// WriteInForce writes the settings in force, with those of the command line, as a configuration
+// that reads as the same settings. It leaves out what a program does in code. It fails if the
+// command line contradicts keys of the file, such as sites that name a listener which -l has
+// replaced: then no text describes the settings.
 func (c *Config) WriteInForce(w io.Writer, s Source) error {
 	var text bytes.Buffer
 	fmt.Fprintf(&text, "# %s, as it is in force. Relative paths begin in %q.\n",

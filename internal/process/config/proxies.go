@@ -5,7 +5,7 @@ import (
 	"github.com/lwango/lwango/internal/base/networks"
 )
 
-// parseProxies makes Proxies of the keys about proxies.
+// parseProxies sets Proxies by the keys about proxies.
 func (l *Listener) parseProxies() {
 	switch {
 	case len(l.TrustedProxies) > 0:

@@ -37,14 +37,14 @@ func (c *Config) checkSites() {
 			default:
 				site.Table.Errorf("listener", "%s", unknownName("listener", name, known))
 			}
-			// The site stays apart from those for all listeners, which may have the same host.
+			// Sites for all listeners may have the same host, so this one must stay apart.
 			site.Listeners = append(site.Listeners, "?"+name)
 		}
 		c.checkScheme(site)
 	}
 }
 
-// checkScheme refuses a scheme that no request has which comes by the site's listeners.
+// checkScheme refuses a scheme that no request by the site's listeners can have.
 func (c *Config) checkScheme(site *Site) {
 	if site.Scheme == "" {
 		return
@@ -71,11 +71,11 @@ func (s *Site) at(l Listener) bool {
 // proxied reports whether a proxy in front can say what the client's scheme is.
 func (l *Listener) proxied() bool { return l.Proxies != nil }
 
-// https makes what the keys https and hsts of a site ask for.
+// https makes the layer of the keys https and hsts of a site.
 func (c *Config) https(site Site, log *slog.Logger, report func(error)) handlers.Middleware {
 	port, ok := c.httpsPort(site)
 	if site.HTTPS.HTTPS != "" {
-		if l := c.maybeBlind(site); l != nil {
+		if l := c.unsureOfHTTPS(site); l != nil {
 			log.Warn("https: a listener with proxy_protocol and without tls knows an https request only "+
 				"if the proxy sends version 2 with its TLV for TLS, or has the port 443; else it is "+
 				"redirected for ever", "site", siteName(site.Hosts), "listener", l.Listen)
@@ -106,10 +106,10 @@ func (c *Config) https(site Site, log *slog.Logger, report func(error)) handlers
 	return m
 }
 
-// maybeBlind returns the listener by which all https requests of the site must come, if they come
-// at all, and at which only the proxy's header can tell them from others; nil: there is none, or
-// there is another way. Whether the proxy tells is not known before a request comes.
-func (c *Config) maybeBlind(site Site) (blind *Listener) {
+// unsureOfHTTPS returns the only listener for https requests of the site, if only a proxy's header
+// fields can tell them from http requests there; otherwise nil. Before a request arrives, the
+// server cannot know whether the proxy sends these fields.
+func (c *Config) unsureOfHTTPS(site Site) (blind *Listener) {
 	for i := range c.Listeners {
 		switch l := &c.Listeners[i]; {
 		case l.Table.Has("tls"), l.proxied() && !l.ProxyProtocol && site.at(*l):

@@ -21,16 +21,15 @@ import (
 	"github.com/lwango/lwango/loop"
 )
 
-// builtSite is a site of the file with its handlers, and the tables at which errors of the router
-// are reported.
+// builtSite is a site of the file with its handlers, and with the tables for errors of the router.
 type builtSite struct {
 	handlers.Site
 	table  settings.Table
 	routes []settings.Table
 }
 
-// buildSites makes the handlers of all routes. It reports what is wrong with a route and leaves
-// that out, so that one run finds the errors of all routes.
+// buildSites makes the handlers of all routes. It reports the errors of a route and leaves the
+// route out, so that one run finds the errors of all routes.
 func (c *Config) buildSites(s Source) (sites []builtSite) {
 	c.compression = c.Compress.within(scope{Settings: compress.Defaults,
 		cache: coding.NewCache(int64(*compress.Defaults.Cache))})
@@ -45,9 +44,9 @@ func (c *Config) buildSites(s Source) (sites []builtSite) {
 		env := handlers.Env{Dir: c.Dir, Hosts: site.Hosts, Logger: s.Logger}
 		ofSite := env.Log().With("site", name.Site)
 		compression := site.Around.Compression.within(c.compression)
-		c.hold(site.Around.ErrorPages)
-		plans := make([]plan, len(site.Routes))
-		// Build learns from env which scripts the other routes run, so all are planned first.
+		c.countDescriptors(site.Around.ErrorPages)
+		plans := make([]builtRoute, len(site.Routes))
+		// Build asks env which scripts the other routes run, so the settings of all are read first.
 		for i, r := range site.Routes {
 			switch {
 			case r.Prefix == "":
@@ -57,19 +56,19 @@ func (c *Config) buildSites(s Source) (sites []builtSite) {
 					"%q: the program has a handler of its own there, which would get no requests",
 					r.Prefix)
 			}
-			c.hold(r.Around.ErrorPages)
+			c.countDescriptors(r.Around.ErrorPages)
 			var err error
-			if plans[i], err = s.plan(r); err != nil {
+			if plans[i], err = s.buildRoute(r); err != nil {
 				reportRoute(r, err)
 			}
 			if scripts, ok := plans[i].settings.(handlers.ScriptRunner); ok {
 				its.Scripts = append(its.Scripts, scripts.ScriptEndings()...)
 			}
 			if holder, ok := plans[i].settings.(handlers.DescriptorHolder); ok {
-				c.Held += holder.Descriptors()
+				c.Descriptors += holder.Descriptors()
 			}
 			if keeper, ok := plans[i].settings.(interface{ KeptFiles() int }); ok {
-				c.KeptFiles += keeper.KeptFiles()
+				c.OpenFiles += keeper.KeptFiles()
 			}
 		}
 		for i := range site.Routes {
@@ -155,7 +154,7 @@ func (r *Route) checkPrecompressed(set any) {
 	}
 }
 
-// prefixes returns what is known of the site's routes before they are made. Those of the program
+// prefixes returns the prefixes of the site's routes before these are made. Routes of the program
 // belong to every site.
 func (s *Site) prefixes(src Source) *handlers.SiteRoutes {
 	routes := new(handlers.SiteRoutes)
@@ -171,7 +170,7 @@ func (s *Site) prefixes(src Source) *handlers.SiteRoutes {
 	return routes
 }
 
-// routeServer notes what the modules of a site, or of the present route, ask of the server.
+// routeServer notes what the modules of a site, or of the present route, ask of handlers.Server.
 type routeServer struct {
 	*Config
 	counters *Counters
@@ -205,40 +204,40 @@ func (t routeServer) Counts(k *metrics.Kind, of string) []atomic.Int64 {
 
 func (t routeServer) LargerBodies(bytes int64) { t.LargestBody = max(t.LargestBody, bytes) }
 
-// plan is a route that was read: a compiled-in handler, or a module with its settings; neither if
-// the route is wrong.
-type plan struct {
+// builtRoute is a route that was read: a compiled-in handler, or a module with its settings;
+// neither after an error.
+type builtRoute struct {
 	handler  conn.Handler
 	module   handlers.Module
 	settings any // nil: nothing is to be built
 }
 
-// plan reads a route.
-func (s Source) plan(r Route) (plan, error) {
+// buildRoute reads a route.
+func (s Source) buildRoute(r Route) (builtRoute, error) {
 	switch {
 	case r.Module != "" && r.Handler != "":
-		return plan{}, handlers.BadKey("handler", "a route has a module or a handler, not both")
+		return builtRoute{}, handlers.BadKey("handler", "a route has a module or a handler, not both")
 	case r.Module == "" && r.Handler == "":
-		return plan{}, handlers.BadKey("", "a route needs a module or a handler")
+		return builtRoute{}, handlers.BadKey("", "a route needs a module or a handler")
 	case r.Handler != "":
 		h, ok := s.Modules.Handler(r.Handler)
 		if !ok {
-			return plan{}, handlers.BadKey("handler", "%s",
+			return builtRoute{}, handlers.BadKey("handler", "%s",
 				unknownName("handler", r.Handler, s.Modules.HandlerNames()))
 		}
 		r.Rest.Decode(&struct{}{}) // a handler has no settings
-		return plan{handler: h}, nil
+		return builtRoute{handler: h}, nil
 	}
 	m, ok := s.Modules.Module(r.Module)
 	if !ok {
-		return plan{}, handlers.BadKey("module", "%s",
+		return builtRoute{}, handlers.BadKey("module", "%s",
 			unknownName("module", r.Module, s.Modules.ModuleNames()))
 	}
 	set := m.NewSettings()
 	if !r.Rest.Decode(set) {
-		return plan{}, nil // reported; no module is built from a part of its settings
+		return builtRoute{}, nil // reported; no module is built from a part of its settings
 	}
-	return plan{module: m, settings: set}, nil
+	return builtRoute{module: m, settings: set}, nil
 }
 
 // reportRoute reports an error of a build, at the key that the error names or else at the key
@@ -251,7 +250,7 @@ func reportRoute(r Route, err error) {
 	reportAt(r.Rest, "module", err)
 }
 
-// reportAt reports an error at the key that the error names, or else at that one.
+// reportAt reports an error at the key that the error names, or else at key.
 func reportAt(t settings.Table, key string, err error) {
 	if ke, ok := errors.AsType[*handlers.KeyError](err); ok {
 		t.Errorf(ke.Key, "%v", ke.Err)
@@ -268,8 +267,8 @@ func unknownName(what, got string, names []string) string {
 	return msg + " (known: " + strings.Join(names, ", ") + ")"
 }
 
-// reportRefused lets the router check hosts and prefixes. The router reports one error at a time,
-// so the culprit is removed and the rest tried again until it accepts all.
+// reportRefused makes the router check hosts and prefixes. The router reports one error at a time,
+// so reportRefused removes the wrong site or route and tries again until the router accepts all.
 func reportRefused(sites []builtSite) []builtSite {
 	for {
 		check := plain(sites)
@@ -301,14 +300,14 @@ func plain(sites []builtSite) []handlers.Site {
 	return out
 }
 
-// hold counts the descriptors of error pages: a file each, and its folder.
-func (c *Config) hold(pages map[string]string) {
+// countDescriptors counts the descriptors of error pages: a file each, and its folder.
+func (c *Config) countDescriptors(pages map[string]string) {
 	n := errorpages.KeptFiles(pages)
-	c.Held += n * servefiles.Defaults.Descriptors()
-	c.KeptByLoop += n
+	c.Descriptors += n * servefiles.Defaults.Descriptors()
+	c.OpenFilesPerLoop += n
 }
 
-// compiled reports whether there is a compiled-in route of that prefix.
+// compiled reports whether a compiled-in route has that prefix.
 func (s Source) compiled(prefix string) bool {
 	return slices.ContainsFunc(s.Routes, func(r handlers.Route) bool {
 		return strings.TrimSuffix(r.Prefix, "/") == strings.TrimSuffix(prefix, "/")
@@ -317,12 +316,13 @@ func (s Source) compiled(prefix string) bool {
 
 // Route makes the router: the sites of the file or the folder of -r, and beside them the
 // compiled-in routes. Compiled-in routes belong to every host, as those of http.Handle do. If there
-// is nothing to serve, a page says so.
+// is nothing to serve, all requests get a page that says so.
 func (c *Config) route(s Source, built []builtSite) error {
 	sites := plain(built)
 	if s.Root != "" {
 		c.Background, c.Upstreams, c.Counted = nil, nil, false
-		c.Held, c.KeptFiles, c.KeptByLoop = 0, 0, 0 // of the file's sites, which serve nothing now
+		// The file's sites serve nothing now.
+		c.Descriptors, c.OpenFiles, c.OpenFilesPerLoop = 0, 0, 0
 		site, err := c.rootSite(s)
 		if err == nil && s.compiled("/") {
 			err = errors.New("the program has a handler of its own for /, " +
@@ -331,7 +331,7 @@ func (c *Config) route(s Source, built []builtSite) error {
 		if err != nil {
 			return fmt.Errorf("-r %s: %w", s.Root, err)
 		}
-		sites, c.rooted = []handlers.Site{site}, true
+		sites, c.servesRoot = []handlers.Site{site}, true
 		sites[0].Around = handlers.Chain(compression.Middleware(c.compression.policy), s.Around)
 	}
 	if len(sites) == 0 {
@@ -359,7 +359,7 @@ func (c *Config) route(s Source, built []builtSite) error {
 	return nil
 }
 
-// onlyInternal hides a route from clients: it is there for what the server itself asks for.
+// onlyInternal hides a route from clients: only requests of the server itself reach it.
 func onlyInternal(h conn.Handler) conn.Handler {
 	return func(req *conn.Request, resp *conn.Response) int {
 		if !req.Layer().Internal() {
@@ -369,7 +369,7 @@ func onlyInternal(h conn.Handler) conn.Handler {
 	}
 }
 
-// refuseTooLarge is for a route with a page of its own for that.
+// refuseTooLarge refuses requests with 413, for a route with an error page of its own for that.
 func refuseTooLarge(h conn.Handler) conn.Handler {
 	return func(req *conn.Request, resp *conn.Response) int {
 		if req.Layer().TooLarge() {

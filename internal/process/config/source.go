@@ -40,26 +40,26 @@ type Source struct {
 	Patterns *handlers.Mux       // compiled-in patterns, for every site; nil: none
 	Around   handlers.Middleware // the program's own, around every choice of a route; nil: none
 
-	// Code is what a program says that starts a server in code: its fields that are not zero go before
-	// the keys of the file, and a negative Grace is none. nil: the server is its process.
+	// Code has the settings of a program that starts a server in code. Its fields that are not zero
+	// replace the keys of the file, and a negative Grace means none. nil: the server is the process.
 	Code *Config
 
 	AccessLog func(*conn.AccessEntry) // the program's; nil: none
 
-	// Confining says that the process is to be confined, as [confine] says. Made says that a start has
-	// made all folders: for -t, when the process is confined.
-	Confining, Made bool
+	// Confining says that the process is to be confined according to [confine]. FoldersMade says that
+	// a start would have made all folders; it is for -t in a confined process.
+	Confining, FoldersMade bool
 
 	Obtain certs.Options // for tests
 
 	// by host and port, where the kernel has chosen that; of a reload
-	Chosen map[string]sockets.Address
+	ChosenPorts map[string]sockets.Address
 }
 
 // Load reads and checks a whole configuration and builds its handlers. An error in the file is a
-// settings.Errors with everything that is wrong in it. A panic, such as one of a module's Build,
-// becomes an error as well, and its stack is logged: it must not end a server that reads its
-// configuration again.
+// settings.Errors with all errors of the file. A panic, such as one of a module's Build, becomes an
+// error as well, and its stack is logged: it must not end a server that reads its configuration
+// again.
 func (s Source) Load() (c *Config, err error) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -113,7 +113,7 @@ func (s Source) Parse(name, text string) (*Config, error) {
 	c.checkPubsub(s.Broker)
 	c.checkDebug()
 	if c.TLS.ACME != nil {
-		c.TLS.ACME.Check(c.Dir, s.Made)
+		c.TLS.ACME.Check(c.Dir, s.FoldersMade)
 	}
 	c.checkListeners(s)
 	if a := c.TLS.ACME; a != nil && len(a.Domains) > 0 && c.ACME() == nil {
@@ -124,7 +124,7 @@ func (s Source) Parse(name, text string) (*Config, error) {
 	c.logger, c.store = s.Logger, s.Cache
 	sites := c.buildSites(s)
 	if c.cacheFolder() != "" {
-		c.Held += cache.Descriptors
+		c.Descriptors += cache.Descriptors
 	}
 	if s.Root == "" {
 		c.checkStreams(s)
@@ -158,8 +158,8 @@ func (s Source) Parse(name, text string) (*Config, error) {
 	return c, c.checkApart()
 }
 
-// decode is the part of parse that only reads keys. What is wrong with them is in text.Err. It
-// fails if the text is not TOML at all.
+// decode is the part of Parse that only reads keys. Errors of keys are in text.Err. It fails if the
+// text is no TOML at all.
 func (s Source) decode(wd, name, text string) (*Config, error) {
 	c := Defaults()
 	c.Dir = wd
@@ -183,8 +183,8 @@ func (s Source) decode(wd, name, text string) (*Config, error) {
 	return c, nil
 }
 
-// LoadForUpgrade is load for -upgrade, which needs pid_file alone. What else is wrong is for the
-// new process to say: it may have what this one has not, as $CREDENTIALS_DIRECTORY.
+// LoadForUpgrade is Load for -upgrade, which only needs pid_file. The new process reports all other
+// errors: it may have what this process lacks, such as $CREDENTIALS_DIRECTORY.
 func (s Source) LoadForUpgrade() (*Config, error) {
 	wd, err := os.Getwd()
 	if err != nil {

@@ -9,7 +9,7 @@ import (
 	"github.com/lwango/lwango/internal/process/tcpproxy"
 )
 
-// checkStreams checks the tables [[stream]] and builds what serves them.
+// checkStreams checks the tables [[stream]] and builds their services.
 func (c *Config) checkStreams(s Source) {
 	hub := cmp.Or(s.Hub, new(tcpproxy.Hub))
 	taken := map[string]bool{}
@@ -36,15 +36,15 @@ func (c *Config) checkStreams(s Source) {
 			c.HandlerFiles = append(c.HandlerFiles, p)
 			return p
 		}
-		// A connection has two descriptors, and those of its pipes are the process's.
+		// A connection has two descriptors; its pipes count for the process.
 		share := sysio.DescriptorLimit() / 8 / len(c.Streams)
 		b := hub.Build(set, c.Dir, path, share, s.Logger)
-		c.Held += 2*set.MaxConnections + b.Checks()
+		c.Descriptors += 2*set.MaxConnections + b.Checks()
 		c.services = append(c.services, b)
 	}
 }
 
-// serveStreams adds the listeners of the streams to those of HTTP, and what they do besides.
+// serveStreams adds the listeners and the background goroutines of the streams.
 func (c *Config) serveStreams() {
 	for i, b := range c.services {
 		set := b.Settings()

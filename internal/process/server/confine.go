@@ -15,24 +15,24 @@ import (
 	"github.com/lwango/lwango/internal/process/confine"
 )
 
-// jail is what [confine] has done to the process. It is confined when the sockets listen
+// sandbox is what [confine] has done to the process. It is confined when the sockets listen
 // (server.confine), since a port below 1024 takes root; for -t, when the configuration has been
 // read.
-type jail struct {
-	done     bool     // the process is confined
-	kept     []string // files and folders that Landlock has left; nil: all
-	filtered bool     // system calls are
+type sandbox struct {
+	confined bool     // the process is confined
+	allowed  []string // files and folders that Landlock allows; nil: all
+	filtered bool     // by seccomp
 }
 
-// prepare reads what the standard library reads once, on demand.
+// prepare makes the standard library read the files that it reads once, on demand.
 func prepare() {
 	_ = time.Local.String()
 	_, _ = x509.SystemCertPool() // an upstream without trusted roots has an error of its own
 }
 
-// confine does the rest of what [confine] asks for. The sockets listen, and nothing is served yet.
+// confine does the rest of [confine]. The sockets listen, and nothing is served yet.
 func (s *server) confine() error {
-	t, j := s.config.Confine, &s.jail
+	t, j := s.config.Confine, &s.sandbox
 	if t == nil || !s.source.Confining {
 		if t == nil && s.source.Code == nil && os.Geteuid() == 0 {
 			s.own.Warn("running as root without [confine]: a fault of the server or of a handler " +
@@ -50,7 +50,7 @@ func (s *server) confine() error {
 		} else {
 			read, write := s.config.Files()
 			for _, path := range slices.Concat(read, write) {
-				j.kept = append(j.kept, resolved(path))
+				j.allowed = append(j.allowed, resolved(path))
 			}
 			var err error
 			if files, err = confine.NewFiles(read, write); err != nil {
@@ -84,12 +84,12 @@ func (s *server) confine() error {
 		}
 		j.filtered = true
 	}
-	j.done, s.source.Confining = true, false
+	j.confined, s.source.Confining = true, false
 	s.own.Info("confined", "user", os.Geteuid(), "group", os.Getegid(), "landlock", abi, "seccomp",
 		t.Seccomp)
-	s.checkJail()
+	s.checkSandbox()
 	if a := s.config.ACME(); a != nil {
-		if err := a.CheckFolder(s.source.Made); err != nil {
+		if err := a.CheckFolder(s.source.FoldersMade); err != nil {
 			s.own.Warn("confine: no certificate can be obtained or renewed", "error", err)
 		}
 	}
@@ -97,7 +97,7 @@ func (s *server) confine() error {
 }
 
 // executes reports whether the process may still execute programs.
-func (j *jail) executes() bool { return j.kept == nil && !j.filtered }
+func (j *sandbox) executes() bool { return j.allowed == nil && !j.filtered }
 
 // resolved follows the links in a path, if it can.
 func resolved(path string) string {
@@ -107,16 +107,16 @@ func resolved(path string) string {
 	return path
 }
 
-// reaches returns an error if a handler of c could not read one of its files or folders. Modules do
-// not notice that: Landlock lets a folder be opened to look for names in it (O_PATH). All else that
-// a configuration names is read, or written to, by the reload itself.
-func (j *jail) reaches(c *config.Config) error {
-	if j.kept == nil {
+// checkFiles returns an error if a handler of c could not read one of its files or folders. Modules
+// do not notice that: Landlock lets a folder be opened to look for names in it (O_PATH). The reload
+// itself reads or writes all other files that a configuration names.
+func (j *sandbox) checkFiles(c *config.Config) error {
+	if j.allowed == nil {
 		return nil
 	}
 	for _, path := range c.HandlerFiles {
 		to := resolved(path)
-		if !slices.ContainsFunc(j.kept, func(kept string) bool {
+		if !slices.ContainsFunc(j.allowed, func(kept string) bool {
 			rel, err := filepath.Rel(kept, to)
 			return err == nil && filepath.IsLocal(rel)
 		}) {
@@ -127,9 +127,10 @@ func (j *jail) reaches(c *config.Config) error {
 	return nil
 }
 
-// sayJail logs, after a reload that was refused, why a file may be out of reach.
-func (s *server) sayJail(err error) {
-	if !s.jail.done || err == nil {
+// explainSandbox logs, after a refused reload, that the sandbox may have kept a file from the
+// process.
+func (s *server) explainSandbox(err error) {
+	if !s.sandbox.confined || err == nil {
 		return
 	}
 	text := err.Error()

@@ -10,10 +10,10 @@ import (
 	"github.com/lwango/lwango/internal/process/config"
 )
 
-// tryConfined is for -t, which would find too much as root: it confines the process as a start
-// does. So it warns of the same, and returns an error where a start would fail.
+// tryConfined is for -t. It confines the process as a start does, since root could read more files.
+// So it logs the warnings of a start, and returns an error where a start would fail.
 func tryConfined(c *config.Config, from config.Source) error {
-	from.Made = true
+	from.FoldersMade = true
 	s := &server{source: from, own: asynclog.Vital(from.Logger), config: c}
 	if err := s.confine(); err != nil {
 		return err
@@ -26,8 +26,8 @@ func tryConfined(c *config.Config, from config.Source) error {
 	return c.CheckCacheFolder(true)
 }
 
-// checkJail warns of what will not work from now on: better at the start than when it is needed.
-func (s *server) checkJail() {
+// checkSandbox warns at the start of what will not work once it is needed.
+func (s *server) checkSandbox() {
 	if _, err := s.source.Load(); err != nil {
 		s.own.Warn("confine: a reload would be refused, so a change of the configuration or of a "+
 			"certificate needs a restart", "error", err)

@@ -24,24 +24,24 @@ import (
 	"github.com/lwango/lwango/loop"
 )
 
-// debugger answers at [debug] address. It runs beside the loops, on net/http, so that it answers
-// while they are held up.
-type debugger struct {
-	at     sockets.Address
-	socket *sockets.Socket // nil: it does not listen any more
-	server http.Server
-	answer func()        // has it answer, from the first call on
-	done   chan struct{} // closed when that is over
+// debugServer answers at the address of [debug]. It does not run on the loops, but on net/http, so
+// that it answers while handlers block the loops.
+type debugServer struct {
+	address sockets.Address
+	socket  *sockets.Socket // nil: it does not listen any more
+	server  http.Server
+	serve   func()        // begins to serve, at the first call
+	done    chan struct{} // closed when it no longer serves
 
-	changes atomic.Bool // whoever can connect may change something, see allow
+	allowsChanges atomic.Bool // clients may change something, see setAllowsChanges
 }
 
-// debugName is the name of a debugger's socket in a handover.
+// debugName is the name of a debugServer's socket in a handover.
 func debugName(at sockets.Address) string { return "debug " + at.String() }
 
-// openDebug begins to listen at an address. Only the debugger before, and that of the process
-// before, may listen there already. The caller calls begin.
-func (s *server) openDebug(at sockets.Address) (*debugger, error) {
+// openDebug begins to listen at an address. Only the present debugServer, or that of the old
+// process, may listen there already. The caller calls start.
+func (s *server) openDebug(at sockets.Address) (*debugServer, error) {
 	e := &sockets.Endpoint{Address: at}
 	if at.Network == "unix" {
 		e.Chmod(0o600)
@@ -62,14 +62,14 @@ func (s *server) openDebug(at sockets.Address) (*debugger, error) {
 	if err != nil {
 		return nil, err
 	}
-	d := &debugger{at: at, socket: socket, done: make(chan struct{})}
+	d := &debugServer{address: at, socket: socket, done: make(chan struct{})}
 	h := s.debugHandler(d)
 	if at.Network == "tcp" { // with allow_remote as well: a page may know this machine's address
 		h = onlyByAddress(h)
 	}
 	d.server = http.Server{Handler: h, ReadHeaderTimeout: 10 * time.Second,
 		IdleTimeout: time.Minute}
-	d.answer = sync.OnceFunc(func() {
+	d.serve = sync.OnceFunc(func() {
 		go func() {
 			defer close(d.done)
 			_ = d.server.Serve(ln) // it ends by close
@@ -79,8 +79,8 @@ func (s *server) openDebug(at sockets.Address) (*debugger, error) {
 	return d, nil
 }
 
-// onlyByAddress refuses requests that name a host. A page in a browser that reaches this address,
-// and whose own name leads to it a moment later, could read the answers otherwise.
+// onlyByAddress refuses requests whose Host is a name. Otherwise a page in a browser could read the
+// answers, if its own name resolves to this address a moment later (DNS rebinding).
 func onlyByAddress(h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		host := r.Host
@@ -95,19 +95,21 @@ func onlyByAddress(h http.Handler) http.Handler {
 	})
 }
 
-// allow notes whether who can connect may change something, such as the state of an upstream: where
-// c lets other machines connect, or something in front of a loopback address, they may only look.
-func (d *debugger) allow(c *config.Config) {
+// setAllowsChanges notes whether clients may change something, such as the state of an upstream.
+// They may only read where c lets other machines connect, or where a proxy may be in front of a
+// loopback address.
+func (d *debugServer) setAllowsChanges(c *config.Config) {
 	if d != nil {
-		d.changes.Store(d.at.Network == "unix" || d.at.Loopback() && !c.Debug.Remote)
+		d.allowsChanges.Store(d.address.Network == "unix" || d.address.Loopback() && !c.Debug.Remote)
 	}
 }
 
-// changing has h answer only where something may be changed, and no page in a browser.
-func (d *debugger) changing(h http.HandlerFunc) http.Handler {
+// requireChanges wraps h. It refuses requests where clients may not change anything, and requests
+// of a page in a browser.
+func (d *debugServer) requireChanges(h http.HandlerFunc) http.Handler {
 	safe := onlyByAddress(http.NewCrossOriginProtection().Handler(h))
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if !d.changes.Load() {
+		if !d.allowsChanges.Load() {
 			http.Error(w, "nothing can be changed here: that takes a debug.address of a UNIX socket, "+
 				"or of this machine without allow_remote", http.StatusForbidden)
 			return
@@ -117,44 +119,44 @@ func (d *debugger) changing(h http.HandlerFunc) http.Handler {
 }
 
 // port returns the port at which d listens; -1: none.
-func (d *debugger) port() int {
+func (d *debugServer) port() int {
 	if d == nil {
 		return -1
 	}
-	return d.at.Port()
+	return d.address.Port()
 }
 
-// leave ends the listening; serves has the names of what a new process serves. What is being
-// answered, such as a profile, goes on. A nil d does nothing.
-func (d *debugger) leave(serves []string) {
+// stopListening ends the listening; serves has the names of what a new process serves. Answers that
+// have begun, such as a profile, go on. A nil d does nothing.
+func (d *debugServer) stopListening(serves []string) {
 	if d == nil {
 		return
 	}
 	over, cancel := context.WithCancel(context.Background())
 	cancel()
 	_ = d.server.Shutdown(over) // it does not wait
-	if !slices.Contains(serves, debugName(d.at)) {
+	if !slices.Contains(serves, debugName(d.address)) {
 		d.socket.Remove()
 	}
 	d.socket.Close()
 	d.socket = nil
 }
 
-// begin has d answer, and what has been asked meanwhile, too. The store of answers is open, so that
-// no purge is lost. A nil d does nothing.
-func (d *debugger) begin() {
+// start makes d serve, also the requests that have arrived meanwhile. The store of answers is open,
+// so that no purge is lost. A nil d does nothing.
+func (d *debugServer) start() {
 	if d != nil {
-		d.answer()
+		d.serve()
 	}
 }
 
 // close ends all answers. A nil d does nothing.
-func (d *debugger) close() {
+func (d *debugServer) close() {
 	if d == nil {
 		return
 	}
 	_ = d.server.Close()
-	d.answer() // which closes the listener, if nothing else has
+	d.serve() // which closes the listener, if nothing else has
 	<-d.done
 	if d.socket != nil {
 		d.socket.Remove()
@@ -162,11 +164,11 @@ func (d *debugger) close() {
 	}
 }
 
-// nextDebug opens the address of next, if that is another one than before; the one before stays
-// open until the caller closes it. What is asked there waits for begin.
-func (s *server) nextDebug(next *config.Config) (*debugger, error) {
+// debugFor opens the address of next, if that has changed. The present debugServer stays open until
+// the caller closes it. Requests at the new address wait for start.
+func (s *server) debugFor(next *config.Config) (*debugServer, error) {
 	switch {
-	case s.debug != nil && s.debug.at == next.Debug.At:
+	case s.debug != nil && s.debug.address == next.Debug.At:
 		return s.debug, nil
 	case next.Debug.At.Network == "":
 		return nil, nil
@@ -175,14 +177,14 @@ func (s *server) nextDebug(next *config.Config) (*debugger, error) {
 	if err != nil {
 		return nil, next.Debug.Table.Wrong("address", err)
 	}
-	d.allow(next)
+	d.setAllowsChanges(next)
 	return d, nil
 }
 
-// debugHandler has the paths of net/http/pprof. Importing that package would put its handlers into
-// http.DefaultServeMux, and so show the profiles of a program that has lwango in it at whatever
-// port it serves that mux.
-func (s *server) debugHandler(d *debugger) http.Handler {
+// debugHandler serves the paths of net/http/pprof. To import that package would register its
+// handlers with http.DefaultServeMux: a program that has lwango in it, and serves that mux, would
+// show its profiles there.
+func (s *server) debugHandler(d *debugServer) http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /{$}", func(w http.ResponseWriter, _ *http.Request) {
 		fmt.Fprint(w,
@@ -194,8 +196,8 @@ func (s *server) debugHandler(d *debugger) http.Handler {
 	})
 	mux.HandleFunc("GET /debug/threads", s.dumpThreads)
 	mux.HandleFunc("GET /debug/upstreams", s.upstreams)
-	mux.Handle("POST /debug/upstreams", d.changing(s.upstreams))
-	mux.Handle("POST /debug/cache/purge", d.changing(s.purger()))
+	mux.Handle("POST /debug/upstreams", d.requireChanges(s.upstreams))
+	mux.Handle("POST /debug/cache/purge", d.requireChanges(s.purger()))
 	mux.HandleFunc("GET /debug/pprof/profile", timed(30*time.Second,
 		pprof.StartCPUProfile, pprof.StopCPUProfile))
 	mux.HandleFunc("GET /debug/pprof/trace", timed(time.Second, trace.Start, trace.Stop))
@@ -233,7 +235,8 @@ func timed(usual time.Duration, begin func(io.Writer) error, end func()) http.Ha
 			d = time.Duration(seconds * float64(time.Second))
 		}
 		w.Header().Set("Content-Type", "application/octet-stream")
-		if err := begin(&impatient{w, http.NewResponseController(w)}); err != nil { // another one runs
+		if err := begin(&deadlineWriter{w, http.NewResponseController(w)}); err != nil {
+			// Another profile runs.
 			w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 			http.Error(w, err.Error(), http.StatusConflict)
 			return
@@ -246,33 +249,33 @@ func timed(usual time.Duration, begin func(io.Writer) error, end func()) http.Ha
 	}
 }
 
-// impatient is a client that has to take each piece within a time. end waits until all is written,
-// and the next profile until end has returned.
-type impatient struct {
+// deadlineWriter writes to a client that has to take each piece within pieceTimeout. end waits
+// until all is written, and the next profile waits until end has returned.
+type deadlineWriter struct {
 	http.ResponseWriter
 	control *http.ResponseController
 }
 
-// pieceWait is that time. It is a variable only for the tests.
-var pieceWait = 10 * time.Second
+// pieceTimeout is for one piece. It is a variable only for the tests.
+var pieceTimeout = 10 * time.Second
 
-func (i *impatient) Write(p []byte) (int, error) {
-	_ = i.control.SetWriteDeadline(time.Now().Add(pieceWait)) // later pieces fail at once then
+func (i *deadlineWriter) Write(p []byte) (int, error) {
+	_ = i.control.SetWriteDeadline(time.Now().Add(pieceTimeout)) // later pieces fail at once then
 	return i.ResponseWriter.Write(p)
 }
 
-// describer is a task of a thread that can say what it does; it is called on the loop.
+// describer is a task that can say what it does. Describe is called on the loop.
 type describer interface{ Describe() string }
 
-// dumpThreads lists the green threads of all loops, those that have waited longest first.
+// dumpThreads lists the green threads of all loops. Those that have waited longest come first.
 func (s *server) dumpThreads(w http.ResponseWriter, r *http.Request) {
 	idle := r.FormValue("idle") != "" && r.FormValue("idle") != "0"
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 	ctx, cancel := context.WithTimeout(r.Context(), answerWait)
 	defer cancel()
-	answers := askLoops(ctx, s.loops, func(i int) (all []thread) {
+	answers := askLoops(ctx, s.loops, func(i int) (all []threadLine) {
 		s.loops[i].EachThread(idle, func(t loop.ThreadState) {
-			line := thread{ThreadState: t}
+			line := threadLine{ThreadState: t}
 			if d, ok := t.Task.(describer); ok {
 				line.what = d.Describe()
 			} else {
@@ -292,7 +295,7 @@ func (s *server) dumpThreads(w http.ResponseWriter, r *http.Request) {
 				"loop %d does not answer: a handler holds it; see /debug/pprof/goroutine?debug=2\n", i)
 			continue
 		}
-		slices.SortStableFunc(a.value, func(a, b thread) int { return cmp.Compare(b.For, a.For) })
+		slices.SortStableFunc(a.value, func(a, b threadLine) int { return cmp.Compare(b.For, a.For) })
 		fmt.Fprintf(w, "loop %d: %d threads\n", i, len(a.value))
 		for _, t := range a.value {
 			fmt.Fprintln(w, t)
@@ -300,13 +303,13 @@ func (s *server) dumpThreads(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// thread is a line of the dump.
-type thread struct {
+// threadLine is a line of the dump.
+type threadLine struct {
 	loop.ThreadState
 	what string
 }
 
-func (t thread) String() string {
+func (t threadLine) String() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "  %-8s", t.State)
 	if t.State == "waiting" || t.State == "idle" {

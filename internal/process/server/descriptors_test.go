@@ -50,7 +50,7 @@ error_pages = { 404 = "404.html" }
 		pages: {8, 7, 3},
 	} {
 		c := must.Get(source().Parse(t.TempDir()+"/t.conf", text))(t)
-		if got := [3]int{c.Held, c.KeptFiles, c.KeptByLoop}; got != want {
+		if got := [3]int{c.Descriptors, c.OpenFiles, c.OpenFilesPerLoop}; got != want {
 			t.Errorf("%q: %d descriptors, want %d", text, got, want)
 		}
 	}
@@ -71,7 +71,7 @@ func TestRootAlone(t *testing.T) {
 		if n := len(c.Background); n != 0 {
 			t.Errorf("%q: %d functions beside the requests", text, n)
 		}
-		return [3]int{c.Held, c.KeptFiles, c.KeptByLoop}
+		return [3]int{c.Descriptors, c.OpenFiles, c.OpenFilesPerLoop}
 	}
 	want := held()
 	text = "[[site]]\nerror_pages = { 404 = \"404.html\" }\n" +

@@ -1,11 +1,11 @@
-// Package server is the life of a process around the loops: command line, start, signals, reload,
-// upgrade, stop. A request does not pass through it.
+// Package server runs the process around the loops: command line, start, signals, reload, upgrade,
+// stop. A request does not pass through it.
 //
-// A Program knows what is compiled in. Its Main loads a configuration (package config) before it
-// opens anything; start makes a server of it: loops, sockets, access log. From then on the
-// goroutine of Main does nothing but obey signals. That goroutine owns the server; the loops touch
-// it only in the functions that it posts to them. Program.Start starts one in code, and any
-// goroutine may call the methods of its Running.
+// A Program has the modules and routes that are compiled in. Its Main loads a configuration
+// (package config) before it opens anything; start makes a server of it: loops, sockets, access
+// log. From then on the goroutine of Main only obeys signals. That goroutine owns the server; the
+// loops touch it only in functions that it posts to them. Program.Start starts a server in code,
+// and any goroutine may call the methods of its Running.
 //
 //	main.go            Program, what signals do, exit codes
 //	signals.go         the signals, none of which is lost
@@ -25,7 +25,7 @@
 //	upgrade.go         SIGUSR2: a new process in the place of this one
 //	handover.go        the messages between the old and the new process of an upgrade
 //	drain.go           the old process of an upgrade until its end
-//	heirs.go           purges in the old processes, for the cache of the new one
+//	purgepipe.go       purges in the old processes, for the cache of the new one
 //	purge.go           purges that processes with one broker tell each other
 //	upgradecommand.go  lwango -upgrade
 //	pidfile.go         the PID file and its lock

@@ -11,10 +11,10 @@ import (
 	"github.com/lwango/lwango/loop"
 )
 
-// idleEvery is how often a process that was replaced looks whether it is needed any more.
-const idleEvery = 100 * time.Millisecond
+// idleInterval is how often a process that was replaced checks whether it is still needed.
+const idleInterval = 100 * time.Millisecond
 
-// handOver leaves everything to the new process, which serves already.
+// handOver leaves all further work to the new process, which serves already.
 func (s *server) handOver(m message) {
 	u := s.upgrade
 	u.state = draining
@@ -30,34 +30,34 @@ func (s *server) handOver(m message) {
 	cc.Leaving = true
 	s.conn.Configure(cc)
 	s.leaveListeners(m)
-	s.debug.leave(m.Serves)
+	s.debug.stopListening(m.Serves)
 	s.obtainer.Leave()
 	s.config.CloseCache() // the new process waits for the folder
 
 	u.limit.Stop()
-	u.limit = time.AfterFunc(s.config.Drain, func() { u.tell(event{expired: true}) })
+	u.limit = time.AfterFunc(s.config.Drain, func() { u.send(event{expired: true}) })
 	go func() {
-		tick := time.NewTicker(idleEvery)
+		tick := time.NewTicker(idleInterval)
 		defer tick.Stop()
 		for {
 			select {
 			case <-tick.C:
-				u.tell(event{look: true})
+				u.send(event{checkIdle: true})
 			case <-u.done:
 				return
 			}
 		}
 	}()
 	s.own.Info("replaced by a new process", "pid", pid, "drain", s.config.Drain,
-		"connections", s.opened())
+		"connections", s.openConnections())
 	s.reportUpgrade("ok: process %d has taken the place of process %d", pid, os.Getpid())
 	if u.reload {
-		_ = u.process.Signal(syscall.SIGHUP) // what it has read may be older than the signal
+		_ = u.process.Signal(syscall.SIGHUP) // it may have read the configuration before the signal
 	}
 }
 
-// leaveListeners ends the accepting. What waits in the queues is accepted by this process or by the
-// new one, which has the same sockets. The files of those that the new one does not serve are
+// leaveListeners stops accepting. This process or the new one, which has the same sockets, accepts
+// the connections that wait in the queues. The files of sockets that the new one does not serve are
 // removed.
 func (s *server) leaveListeners(m message) {
 	all := slices.Collect(maps.Values(s.listeners))
@@ -82,11 +82,11 @@ func (s *server) leaveListeners(m message) {
 			l.handles[i] = nil
 		}
 	})
-	s.onLoops(func(int) {}) // as in exchange: after another turn, what is announced is true
+	s.onLoops(func(int) {}) // as in swapListeners, so that the log tells the truth
 }
 
-// lookIdle reports the event idle if no loop has a thread with work of its own.
-func (s *server) lookIdle() {
+// checkIdle reports the event idle if no loop has a thread with work of its own.
+func (s *server) checkIdle() {
 	u := s.upgrade
 	var busy atomic.Bool
 	s.afterTurn(func(l *loop.Loop) {
@@ -95,7 +95,7 @@ func (s *server) lookIdle() {
 		}
 	}, func() {
 		if !busy.Load() {
-			u.tell(event{idle: true})
+			u.send(event{idle: true})
 		}
 	})
 }

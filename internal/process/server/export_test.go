@@ -17,16 +17,16 @@ type Server = server
 // Timed answers with what begin writes until end is called, with pieces that a client has to take
 // in wait.
 func Timed(wait time.Duration, begin func(io.Writer) error, end func()) http.HandlerFunc {
-	pieceWait = wait
+	pieceTimeout = wait
 	return timed(time.Millisecond, begin, end)
 }
 
 // SetStandstill changes how long a loop may stand still after the grace period. It returns what
 // undoes that.
 func SetStandstill(d time.Duration) (undo func()) {
-	was := standstill
-	standstill = d
-	return func() { standstill = was }
+	was := stuckLimit
+	stuckLimit = d
+	return func() { stuckLimit = was }
 }
 
 // ReloadAndLog is what a SIGHUP does.
@@ -61,7 +61,7 @@ func Start(s config.Source, c *config.Config) (*Server, error) { return start(s,
 // StartBehind starts a server as the new process of an upgrade does, and TakeOver says that it
 // serves.
 func StartBehind(news *os.File, s config.Source, c *config.Config) (*Server, error) {
-	return start(s, c, &handover{news: news, used: map[string]bool{}})
+	return start(s, c, &handover{messages: news, used: map[string]bool{}})
 }
 
 func (s *server) TakeOver() {
@@ -87,18 +87,18 @@ func SetSendLimit(d time.Duration) (restore func()) {
 }
 
 // Memory gives back what is not used.
-type Memory = memory
+type Memory = memoryReleaser
 
-func (m *memory) Look(open int, now time.Time) { m.look(open, now) }
+func (m *memoryReleaser) Look(open int, now time.Time) { m.check(open, now) }
 
-// Follower is a process's follower of those before it.
-type Follower = follower
+// PurgeReceiver applies the purges of the processes before this one.
+type PurgeReceiver = purgeReceiver
 
-// Follow begins to do what comes by the pipes.
-func Follow(store *cache.Store, log *slog.Logger, pipes ...*os.File) *Follower {
-	f := &follower{store: store, log: log, over: make(chan struct{}), pipes: pipes}
+// ReceivePurges begins to do what comes by the pipes.
+func ReceivePurges(store *cache.Store, log *slog.Logger, pipes ...*os.File) *PurgeReceiver {
+	f := &purgeReceiver{store: store, log: log, ended: make(chan struct{}), pipes: pipes}
 	go f.run()
 	return f
 }
 
-func (f *follower) End() { f.end() }
+func (f *purgeReceiver) End() { f.end() }

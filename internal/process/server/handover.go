@@ -11,31 +11,31 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// handover is what a process leaves to the one behind it: the variable upgradeVariable has it, in
-// JSON. The numbers are those of descriptors that the new process inherits.
+// handover is what a process hands to the next one, in JSON, by the environment variable
+// upgradeVariable. Numbers are those of descriptors that the new process inherits.
 type handover struct {
-	News    int                        `json:"news"`    // a pipe; see message
-	PID     int                        `json:"pid"`     // of the old process
-	Sockets map[string]*sockets.Socket `json:"sockets"` // by address.String, or debugName
+	Messages int                        `json:"news"`    // a pipe; see message
+	PID      int                        `json:"pid"`     // of the old process
+	Sockets  map[string]*sockets.Socket `json:"sockets"` // by address.String, or debugName
 
 	Upstreams map[string]string `json:"upstreams,omitempty"` // that are not up, see metrics.Upstreams
 
-	// a pipe: what is purged in the old process, a line each; see heirs
+	// a pipe with the purges of the old process, a line each; see purgeSender
 	Purges int `json:"purges,omitempty"`
-	// EarlierPurges are those that the old process has of the processes before it, the last one first;
-	// see follower.
+	// EarlierPurges are the pipes that the old process reads, of the processes before it, the last one
+	// first; see purgeReceiver.
 	EarlierPurges []int `json:"earlier_purges,omitempty"`
 
 	PIDFile   string `json:"pid_file,omitempty"`
 	PIDFileFD int    `json:"pid_file_fd,omitempty"`
 
-	news   *os.File
-	purges []*os.File      // of Purges and EarlierPurges
-	used   map[string]bool // of Sockets
-	pid    bool            // the file of PIDFile is used
+	messages *os.File
+	purges   []*os.File      // of Purges and EarlierPurges
+	used     map[string]bool // of Sockets
+	pid      bool            // the file of PIDFile is used
 }
 
-// message is what the new process tells the old one, a JSON value. An old process leaves out values
+// message is what the new process sends to the old one, a JSON value. An old process ignores values
 // that it does not know.
 type message struct {
 	Ready   bool     `json:"ready"`
@@ -45,8 +45,8 @@ type message struct {
 
 const upgradeVariable = "LWANGO_UPGRADE"
 
-// takeHandover returns what the process before has left; nil if there was none. It removes the
-// variable, so that a child process does not take it for its own.
+// takeHandover returns what the old process has handed over, or nil. It removes the variable, so
+// that a child process does not take it for its own.
 func takeHandover() (*handover, error) {
 	text := os.Getenv(upgradeVariable)
 	os.Unsetenv(upgradeVariable)
@@ -57,7 +57,7 @@ func takeHandover() (*handover, error) {
 	if err := json.Unmarshal([]byte(text), h); err != nil {
 		return nil, fmt.Errorf("%s: %w", upgradeVariable, err)
 	}
-	fds := []int{h.News}
+	fds := []int{h.Messages}
 	purges := h.EarlierPurges
 	if h.Purges > 0 {
 		purges = append([]int{h.Purges}, purges...)
@@ -84,16 +84,16 @@ func takeHandover() (*handover, error) {
 			h.used[address] = true
 		}
 	}
-	h.news = os.NewFile(uintptr(h.News), "upgrade")
+	h.messages = os.NewFile(uintptr(h.Messages), "upgrade")
 	for _, fd := range purges {
-		_ = unix.SetNonblock(fd, true) // so that its end is waited for without a thread of the system
+		_ = unix.SetNonblock(fd, true) // so that a wait for its end takes no OS thread
 		h.purges = append(h.purges, os.NewFile(uintptr(fd), "purges"))
 	}
 	return h, nil
 }
 
-// open returns the sockets of that name for e and n loops; nil if the process before has had none,
-// or they are a service manager's.
+// open returns the sockets with a name, for e and n loops; nil if the old process had none, or they
+// are a service manager's.
 func (h *handover) open(name string, e *sockets.Endpoint, n int) (*sockets.Socket, error) {
 	if h == nil {
 		return nil, nil
@@ -106,7 +106,7 @@ func (h *handover) open(name string, e *sockets.Endpoint, n int) (*sockets.Socke
 	return s, s.Spread(e, n)
 }
 
-// ports adds those of the handed sockets to ours.
+// ports adds the ports of the handed sockets to ours.
 func (h *handover) ports(ours map[int]bool) {
 	if h == nil {
 		return
@@ -118,7 +118,7 @@ func (h *handover) ports(ours map[int]bool) {
 	}
 }
 
-// pidFile returns the file of that path, which is locked already; nil if it is not handed over.
+// pidFile returns the file at path, which is locked already, or nil if it was not handed over.
 func (h *handover) pidFile(path string) *pidFile {
 	if h == nil || h.PIDFileFD == 0 || filepath.Clean(h.PIDFile) != filepath.Clean(path) {
 		return nil
@@ -127,8 +127,8 @@ func (h *handover) pidFile(path string) *pidFile {
 	return &pidFile{path, os.NewFile(uintptr(h.PIDFileFD), path)}
 }
 
-// takeOver tells the old process that this one serves, and closes what it does not need. The old
-// process may have gone meanwhile, which changes nothing.
+// takeOver tells the old process that this one serves, and closes what this one does not need. The
+// old process may have ended meanwhile.
 func (s *server) takeOver(h *handover) {
 	m := message{Ready: true, PIDFile: h.pid}
 	for name, from := range h.Sockets {
@@ -148,15 +148,15 @@ func (s *server) takeOver(h *handover) {
 			l.socket.Own(a)
 		}
 	}
-	if d := s.debug; d != nil && d.socket == h.Sockets[debugName(d.at)] {
-		d.socket.Own(d.at)
+	if d := s.debug; d != nil && d.socket == h.Sockets[debugName(d.address)] {
+		d.socket.Own(d.address)
 	}
-	if err := json.NewEncoder(h.news).Encode(m); err != nil {
+	if err := json.NewEncoder(h.messages).Encode(m); err != nil {
 		s.own.Warn("the process before has ended already", "pid", h.PID, "error", err)
 	} else {
 		s.own.Info("took over", "from", h.PID)
 	}
-	h.news.Close()
+	h.messages.Close()
 	if err := s.pid.write(os.Getpid()); err != nil {
 		s.own.Error("the number of the process cannot be written", "error", err)
 	}

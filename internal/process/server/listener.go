@@ -12,14 +12,14 @@ import (
 	"github.com/lwango/lwango/loop"
 )
 
-// listener is one address that is listened to.
+// listener is an address at which the server listens.
 type listener struct {
 	conn.Listener // for each loop, without FD; its TLS asks certs
 	socket        *sockets.Socket
 	config        config.Listener
 	certs         atomic.Pointer[tls.Config] // in force
 
-	// By loop. Each entry is its loop's from the time that it serves the listener.
+	// By loop. A loop owns its entry once it serves the listener.
 	given   [][]int // duplicates of the socket's descriptors
 	handles [][]*loop.Listener
 }
@@ -45,7 +45,7 @@ func newListener(sock *sockets.Socket, lc config.Listener, n int,
 	return l, nil
 }
 
-// like reports whether both serve the same: HTTP or one of the kinds of streams, with TLS or
+// like reports whether both serve the same: HTTP or the same kind of streams, both with TLS or both
 // without.
 func (l *listener) like(o *listener) bool {
 	return (l.TLS == nil) == (o.TLS == nil) && (l.config.Stream == nil) == (o.config.Stream == nil) &&
@@ -60,14 +60,14 @@ func (l *listener) discard() {
 	l.socket.Close()
 }
 
-// certsEvery is how often a server looks at the files of its certificates, and warnEvery how often
-// it says which of them expire.
+// certsInterval is how often a server checks the files of its certificates, and warnInterval how
+// often it logs which of them expire.
 const (
-	certsEvery = time.Minute
-	warnEvery  = 24 * time.Hour
+	certsInterval = time.Minute
+	warnInterval  = 24 * time.Hour
 )
 
-// warnOfCerts logs the concerns of all certificates.
+// warnOfCerts logs the warnings of all certificates.
 func (s *server) warnOfCerts(now time.Time) {
 	s.warned = now
 	for _, c := range s.config.Certs().Warnings(now) {
@@ -75,8 +75,9 @@ func (s *server) warnOfCerts(now time.Time) {
 	}
 }
 
-// renewCerts puts certificates whose files have changed into force, for the next handshakes. Where
-// certificates of clients were revoked, the connections from before end: one of them may have one.
+// renewCerts puts certificates whose files have changed into force for the next handshakes. Where
+// certificates of clients were revoked, the present connections end, since one of them may have
+// such a certificate.
 func (s *server) renewCerts(now time.Time) {
 	outdated := false
 	for i := range s.config.Listeners {
@@ -97,13 +98,13 @@ func (s *server) renewCerts(now time.Time) {
 	if outdated {
 		s.onLoops(func(i int) { s.conn.Outdate(s.loops[i]) })
 	}
-	if now.Sub(s.warned) >= warnEvery {
+	if now.Sub(s.warned) >= warnInterval {
 		s.warnOfCerts(now)
 	}
 }
 
-// notePorts tells c the ports of its listeners; added are those that s.listeners lacks or has with
-// older sockets.
+// notePorts gives c the ports of its listeners. added are listeners that s.listeners lacks or has
+// with older sockets.
 func (s *server) notePorts(c *config.Config, added map[sockets.Address]*listener) {
 	c.Ports = map[sockets.Address]int{}
 	for _, lc := range c.Listeners {

@@ -29,14 +29,14 @@ import (
 // Exit codes of the program.
 const (
 	exitStopped = 0 // by a signal, in order
-	exitFailure = 1 // it could not start or go on, or a second signal cut its stop short
+	exitFailure = 1 // it could not start or go on, or a second signal interrupted its stop
 	exitUsage   = 2 // the command line or the configuration is wrong
 )
 
 // Program is a server program: its modules, and the routes that are compiled in.
 type Program struct {
 	Topics pubsub.Hub    // what its handlers publish and subscribe to
-	Broker pubsub.Broker // what carries them to other processes; nil: nothing can
+	Broker pubsub.Broker // carries them to other processes; nil: none
 
 	Modules *handlers.Registry // does not change once a server runs
 
@@ -44,7 +44,7 @@ type Program struct {
 	streams  tcpproxy.Hub
 	cache    *cache.Store
 
-	patterns handlers.Mux // what Handle was given with a method, a host or a wildcard
+	patterns handlers.Mux // patterns of Handle with a method, a host or a wildcard
 
 	mu     sync.Mutex
 	routes []handlers.Route
@@ -55,9 +55,9 @@ type Program struct {
 func NewProgram(modules *handlers.Registry) *Program { return &Program{Modules: modules} }
 
 // Handle adds a compiled-in route, if prefix is a path without wildcards, or else a pattern (see
-// handlers.Mux). It panics if that is invalid or was given before, or conflicts with what was given
-// before, as http.Handle does: these are mistakes of the program. It is safe for any goroutine and
-// has no effect on a server that runs already.
+// handlers.Mux). As http.Handle does, it panics if the pattern is invalid, or is the same as an
+// earlier one or conflicts with one: these are mistakes of the program. It is safe for any
+// goroutine and has no effect on a server that runs already.
 func (p *Program) Handle(prefix string, h conn.Handler) {
 	if !strings.HasPrefix(prefix, "/") || strings.Contains(prefix, "{") {
 		p.patterns.Handle(prefix, h)
@@ -205,7 +205,7 @@ func (p *Program) Main(ctx context.Context, o *Options, file string, stdout, std
 	return exitStopped
 }
 
-// misconfigured prints what is wrong with a configuration, and returns the exit code for that.
+// misconfigured prints the errors of a configuration, and returns their exit code.
 func misconfigured(stderr io.Writer, err error) int {
 	// settings.Errors begin with file and line, which editors look for.
 	if !errors.As(err, new(settings.Errors)) {
@@ -217,20 +217,20 @@ func misconfigured(stderr io.Writer, err error) int {
 
 // untilStopped obeys signals until the loops have ended. It returns nil if they were stopped in
 // order, and otherwise an error that it has logged. It ignores the first signal after the end of
-// ctx, which may be the one that has ended ctx, and must not count twice; and after the end of
-// drain, when a manager may stop the service, which signals this process, too.
+// ctx, since that signal may be the one that has ended ctx. It also ignores the first one after
+// drain has passed: a service manager may stop the service then, and signals this process, too.
 //
-// It also runs the functions that come by calls, since the server is its goroutine's.
+// It also runs the functions of calls, since its goroutine owns the server.
 func (s *server) untilStopped(ctx context.Context, signals *signals, calls <-chan func()) error {
 	var failure error
 	ended, done := s.ended, ctx.Done()
 	var stopped chan error
-	look := time.NewTicker(certsEvery)
+	look := time.NewTicker(certsInterval)
 	defer look.Stop()
-	var unused memory
-	spare := time.NewTicker(memoryEvery)
+	var unused memoryReleaser
+	spare := time.NewTicker(memoryInterval)
 	defer spare.Stop()
-	spared := false // the next signal does not end the program at once
+	spareNext := false // the next signal does not end the program at once
 	beat, endBeat := s.manager.heartbeat()
 	defer endBeat()
 	stop := func() {
@@ -254,16 +254,16 @@ func (s *server) untilStopped(ctx context.Context, signals *signals, calls <-cha
 		case sig := <-signals.stop:
 			switch {
 			case stopped == nil:
-				active := s.opened()
+				active := s.openConnections()
 				stop()
 				s.own.Info("stopping", "signal", sig.String(), "grace", s.config.Grace,
 					"connections", active)
-			case spared:
-				spared = false
+			case spareNext:
+				spareNext = false
 				s.own.Info("stopping already", "signal", sig.String())
 			default:
-				s.own.Warn("stopped at once", "signal", sig.String(), "connections", s.opened())
-				s.access.CloseWithin(cutWait) // of what was answered, no line is lost
+				s.own.Warn("stopped at once", "signal", sig.String(), "connections", s.openConnections())
+				s.access.CloseWithin(cutWait) // every answered request has its line
 				return errCutShort
 			}
 		case f := <-calls:
@@ -273,14 +273,14 @@ func (s *server) untilStopped(ctx context.Context, signals *signals, calls <-cha
 		case e := <-s.upgrade.events():
 			if stopped == nil && s.upgraded(e) {
 				stop()
-				spared = true // the manager may stop the service now, and signals all of it
+				spareNext = true // the manager may stop the service now, and signals all its processes
 			}
 		case now := <-look.C:
 			if stopped == nil {
 				s.renewCerts(now)
 			}
 		case <-spare.C:
-			unused.look(s.opened(), time.Now())
+			unused.check(s.openConnections(), time.Now())
 		case <-s.obtainer.News:
 			if stopped == nil {
 				s.renewCerts(time.Now())
@@ -288,9 +288,9 @@ func (s *server) untilStopped(ctx context.Context, signals *signals, calls <-cha
 		case <-done:
 			done = nil
 			if stopped == nil {
-				active := s.opened()
+				active := s.openConnections()
 				stop()
-				spared = true
+				spareNext = true
 				s.own.Info("stopping", "cause", context.Cause(ctx), "grace", s.config.Grace,
 					"connections", active)
 			}
@@ -309,8 +309,8 @@ func (s *server) untilStopped(ctx context.Context, signals *signals, calls <-cha
 	}
 }
 
-// opened returns how many connections are open, with those that do not speak HTTP.
-func (s *server) opened() int {
+// openConnections returns how many connections are open, including those that do not speak HTTP.
+func (s *server) openConnections() int {
 	return s.conn.Active() + int(s.sessions.Load()) + s.source.Hub.Open()
 }
 
@@ -339,7 +339,7 @@ var (
 	errNoReason = errors.New("without an error")
 )
 
-// logReload logs what a reload has come to; before is the configuration until then.
+// logReload logs the result of a reload. before is the configuration until then.
 func (s *server) logReload(before *config.Config, err error) {
 	var all settings.Errors
 	switch {
@@ -355,12 +355,12 @@ func (s *server) logReload(before *config.Config, err error) {
 	default:
 		s.own.Error("reload refused, everything stays as it was", "error", err)
 	}
-	s.sayJail(err)
+	s.explainSandbox(err)
 }
 
-// complete gives s what the program has: modules, topics, and what Handle and Use were given. A
-// server in code may have a handler of its own instead; without a file, the topics get neither
-// limits nor a broker by it.
+// complete puts the program's modules, topics, routes and layers into s. A server in code may have
+// a handler of its own instead; without a file, it sets neither limits of the topics nor their
+// broker.
 func (p *Program) complete(s *config.Source) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -375,8 +375,8 @@ func (p *Program) complete(s *config.Source) {
 	}
 }
 
-// source decides which file is read, once for the whole run: a reload must not take up a file that
-// has come into the working directory meanwhile.
+// source decides once, for the whole run, which file is read: a reload must not read a file that
+// was put into the working directory meanwhile.
 func (p *Program) source(o *Options, file string, log *slog.Logger) (config.Source, error) {
 	s := config.Source{File: o.file, Listen: o.listen, Root: o.root, Logger: log}
 	p.complete(&s)

@@ -9,8 +9,8 @@ import (
 var errOnLoop = errors.New("Reload was called on a loop, by a handler, and waits for all loops: " +
 	"call it off the loop, as by req.Await")
 
-// onLoop reports whether the calling goroutine is that of a loop, or of a thread that runs on one.
-// It looks at the stack, which ends at the function that the goroutine began with.
+// onLoop reports whether the calling goroutine is that of a loop, or of a thread on one. It looks
+// at the function with which the goroutine began, at the end of its stack.
 func onLoop() bool {
 	const module = "github.com/lwango/lwango/"
 	pcs := make([]uintptr, 64)

@@ -11,10 +11,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// pidFile is the file that has the number of the process, and a lock as long as that runs. The lock
-// is that of an open file (F_OFD_SETLK, fcntl(2)): the process behind this one inherits it, and so
-// there is no moment without it. Nobody has to guess whether the number in the file is that of a
-// server which runs. A nil pidFile is none.
+// pidFile is the file with the process ID, which is locked while the process runs. The lock is that
+// of an open file (F_OFD_SETLK, fcntl(2)): the next process inherits it, so there is no moment
+// without it, and nobody has to guess whether the process ID in the file is that of a running
+// server. A nil pidFile means none.
 type pidFile struct {
 	path string
 	file *os.File
@@ -37,15 +37,15 @@ func openPIDFile(path string) (*pidFile, error) {
 			return nil, &os.PathError{Op: "lock", Path: path, Err: err}
 		}
 		p := &pidFile{path, f}
-		if p.inPlace() { // the server before may have removed it between open and lock
-			return p, f.Truncate(0) // the number there is that of a server which was killed
+		if p.inPlace() { // an earlier server may have removed it between open and lock
+			return p, f.Truncate(0) // the process ID there is that of a server which was killed
 		}
 		f.Close()
 	}
 }
 
-// openRegular opens a file in a folder in which another user may have put a link or a pipe: the
-// folder may be /tmp, or be that of the server's user while root runs a command.
+// openRegular opens a file, and refuses links and pipes: another user may have put one into the
+// folder, which may be /tmp, or belong to the server's user while root runs a command.
 func openRegular(path string, how int) (*os.File, error) {
 	f, err := os.OpenFile(path, how|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0o644)
 	if err != nil {
@@ -71,7 +71,7 @@ func (p *pidFile) inPlace() bool {
 	return err == nil && err2 == nil && os.SameFile(open, there)
 }
 
-// write puts a number into the file. A reader never finds it empty.
+// write puts a process ID into the file. A reader never finds the file empty.
 func (p *pidFile) write(pid int) error {
 	if p == nil {
 		return nil
@@ -83,7 +83,7 @@ func (p *pidFile) write(pid int) error {
 	return p.file.Truncate(int64(len(text)))
 }
 
-// remove removes the file, and what an upgrade has left beside it.
+// remove removes the file, and the result of an upgrade beside it.
 func (p *pidFile) remove() {
 	if p == nil {
 		return
@@ -116,11 +116,11 @@ func readPID(f *os.File) (int, error) {
 	return pid, nil
 }
 
-// resultOf is the file that says how the last upgrade has ended.
+// resultOf is the path of the file with the result of the last upgrade.
 func resultOf(pidFile string) string { return pidFile + ".upgrade" }
 
-// report leaves the result of an upgrade in the file that a command has made for it, if one waits
-// for a result. What happens after that is for the log alone.
+// report writes the result of an upgrade to the file that a command has made for it, if a command
+// waits for a result. What happens later goes to the log alone.
 func (p *pidFile) report(text string) error {
 	if p == nil {
 		return nil

@@ -13,16 +13,16 @@ import (
 	"github.com/lwango/lwango/pubsub"
 )
 
-// purgeTopic is the topic in which processes that have a broker tell each other what they purge,
-// and changeTopic that for what POST and the like have changed. A process that starts reads what it
-// has missed of the former alone, so that many changes do not displace the purges.
+// purgeTopic is the topic by which processes with a broker send each other their purges, and
+// changeTopic the one for changes by POST and the like. A process that starts reads the missed
+// messages of purgeTopic alone, so that many changes do not displace the purges.
 const (
 	purgeTopic  = "purge"
 	changeTopic = "change"
 )
 
-// sharePurges has the other processes behind the broker do what is purged in this one. It is called
-// before a request can purge something.
+// sharePurges publishes the purges of this process to the other processes of the broker. It is
+// called before a request can purge something.
 func (s *server) sharePurges() {
 	store, topics := s.source.Cache, s.source.Topics
 	if store == nil || topics == nil || s.disconnect == nil {
@@ -38,9 +38,9 @@ func (s *server) sharePurges() {
 	})
 }
 
-// followPurges does what the other processes purge. The loops run, and the store is open: what was
-// purged before this process ran, concerns what it finds on disk.
-func (s *server) followPurges() {
+// subscribePurges applies the purges of the other processes. The loops run and the store is open,
+// since purges from before the start of this process apply to answers on disk.
+func (s *server) subscribePurges() {
 	store, topics := s.source.Cache, s.source.Topics
 	if store == nil || topics == nil || s.disconnect == nil {
 		return
@@ -48,20 +48,21 @@ func (s *server) followPurges() {
 	l, own := s.loops[0], topics.Origin()+"-"
 	_ = l.Post(func() {
 		l.Go(func(t *loop.Thread) {
-			s.follow(t, store, topics.OfServer(purgeTopic), own, pubsub.MaxQueue)
+			s.applyPurges(t, store, topics.OfServer(purgeTopic), own, pubsub.MaxQueue)
 		})
-		l.Go(func(t *loop.Thread) { s.follow(t, store, topics.OfServer(changeTopic), own, 0) })
+		l.Go(func(t *loop.Thread) { s.applyPurges(t, store, topics.OfServer(changeTopic), own, 0) })
 	})
 }
 
-// maxShared is how many purges of other processes are done at a time.
+// maxShared is how many purges of other processes are applied at a time.
 const maxShared = 256
 
-// follow does what other processes purge, until the server stops, and what a topic remembers of
-// that, at most so many messages. own is what the messages of this process begin with.
-func (s *server) follow(t *loop.Thread, store *cache.Store, topic *pubsub.Topic, own string,
+// applyPurges applies the purges of other processes until the server stops, including missed
+// messages that the topic remembers, up to a number. own is the beginning of this process's own
+// messages.
+func (s *server) applyPurges(t *loop.Thread, store *cache.Store, topic *pubsub.Topic, own string,
 	history int) {
-	loop.StandBy(t) // a process that was replaced does not stay for it
+	loop.StandBy(t) // a replaced process ends without waiting for it
 	sub := topic.Subscribe(t, pubsub.Options{Queue: pubsub.MaxQueue, History: history})
 	for dropped := 0; ; {
 		if i, err := t.AwaitAny(-1, sub, t.Loop().Stopped()); i != 0 || err != nil {
@@ -79,7 +80,7 @@ func (s *server) follow(t *loop.Thread, store *cache.Store, topic *pubsub.Topic,
 		if sub.Err() != nil {
 			return
 		}
-		if n := sub.Dropped() + sub.Forgotten(); n > dropped { // who knows what
+		if n := sub.Dropped() + sub.Forgotten(); n > dropped { // of unknown content
 			texts, dropped = [][]byte{[]byte(`{"all":true}`)}, n
 		}
 		if len(texts) == 0 {
@@ -92,7 +93,7 @@ func (s *server) follow(t *loop.Thread, store *cache.Store, topic *pubsub.Topic,
 	}
 }
 
-// purger purges what a POST at the debug address names.
+// purger handles a POST at the debug address, which names what to purge.
 func (s *server) purger() http.HandlerFunc {
 	store := s.source.Cache // a reload changes source
 	return func(w http.ResponseWriter, r *http.Request) {
@@ -135,7 +136,7 @@ Surrogate-Key, or all.
   -d ADDRESS  that address: unix:/path of a socket, or host:port
 `
 
-// PurgeCache is the command purge, with the arguments behind it. It returns the exit code.
+// PurgeCache is the command purge with its arguments. It returns the exit code.
 func PurgeCache(args []string, stderr io.Writer) int {
 	var p cache.Purge
 	c := newDebugCommand("purge", purgeUsage, stderr)
@@ -155,7 +156,7 @@ func PurgeCache(args []string, stderr io.Writer) int {
 		if err != nil {
 			return err
 		}
-		resp, err := answered(client.Post("http://localhost/debug/cache/purge", "application/json",
+		resp, err := checkAnswer(client.Post("http://localhost/debug/cache/purge", "application/json",
 			bytes.NewReader(text)))
 		if err == nil {
 			resp.Body.Close()
@@ -164,7 +165,7 @@ func PurgeCache(args []string, stderr io.Writer) int {
 	})
 }
 
-// Cache returns where the routes of the program's servers keep answers.
+// Cache returns the store of answers of the program's servers.
 func (p *Program) Cache() *cache.Store {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -13,35 +13,35 @@ import (
 	"github.com/lwango/lwango/internal/process/sockets"
 )
 
-// way is the way back of a reload: what undoes the effects that it has had already, in their order.
-type way []func()
+// rollback has the functions that undo the effects of a reload, in the order of the effects.
+type rollback []func()
 
-// add notes what undoes an effect.
-func (w *way) add(undo func()) { *w = append(*w, undo) }
+// add adds a function that undoes an effect.
+func (w *rollback) add(undo func()) { *w = append(*w, undo) }
 
-// back undoes all, the last one first.
-func (w way) back() {
+// run undoes all effects, the last one first.
+func (w rollback) run() {
 	for _, undo := range slices.Backward(w) {
 		undo()
 	}
 }
 
-// reload reads the configuration again and puts it in force: the new sites, limits and log hold
-// from the next request on any connection. It is all or nothing. It first does all that can fail -
-// reading, building the handlers, opening files and sockets - and only then exchanges anything;
-// after an error it undoes what others could see of that, and the server goes on as it was.
+// reload reads the configuration again and puts it in force: the new sites, limits and log apply
+// from the next request on any connection. It is all or nothing. First it does all that can fail
+// (reading, building the handlers, opening files and sockets), and only then it exchanges anything.
+// After an error it undoes effects that others could see, and the server goes on as it was.
 func (s *server) reload() (err error) {
-	var way way
+	var undo rollback
 	defer func() {
 		if err != nil {
-			way.back()
+			undo.run()
 		}
 	}()
 	next, err := s.source.Load()
 	if err != nil {
 		return err
 	}
-	if err := s.jail.reaches(next); err != nil {
+	if err := s.sandbox.checkFiles(next); err != nil {
 		return err
 	}
 	next.Certs().Keep(s.config.Certs(), s.own)
@@ -49,24 +49,24 @@ func (s *server) reload() (err error) {
 	if err != nil {
 		return err
 	}
-	way.add(unmake)
+	undo.add(unmake)
 	sinks, err := s.access.Open(next.AccessLogs())
 	if err != nil {
 		return err
 	}
-	way.add(sinks.Close)
-	debug, err := s.nextDebug(next)
+	undo.add(sinks.Close)
+	debug, err := s.debugFor(next)
 	if err != nil {
 		return err
 	}
 	if debug != s.debug {
-		way.add(debug.close)
+		undo.add(debug.close)
 	}
-	added, err := s.openAdded(next, &way)
+	added, err := s.openAdded(next, &undo)
 	if err != nil {
 		return err
 	}
-	if err := s.setAccess(next, &way); err != nil {
+	if err := s.setAccess(next, &undo); err != nil {
 		return err
 	}
 
@@ -74,7 +74,7 @@ func (s *server) reload() (err error) {
 		s.debug.close()
 		s.debug = debug
 	}
-	s.debug.allow(next)
+	s.debug.setAllowsChanges(next)
 	next.Loops = s.loops
 	s.notePorts(next, added)
 	s.restartNeeded(next)
@@ -82,11 +82,11 @@ func (s *server) reload() (err error) {
 	if logs := asynclog.Of(s.log); logs != nil && s.source.Code == nil {
 		logs.SetJSON(next.ErrorLog.Format == "json")
 	}
-	outdated := s.tighten(next)
-	next.OpenCache(s.config) // if the disk hangs, what is in force goes on
+	outdated := s.applyStricterTLS(next)
+	next.OpenCache(s.config) // if the disk hangs, the present configuration stays in force
 	s.config.End()
 	s.config = next
-	s.debug.begin()
+	s.debug.start()
 	s.observe(next)
 	s.conn.Configure(s.connConfig())
 	s.access.Retire(next.AccessLogs(), next.AccessLog)
@@ -94,7 +94,7 @@ func (s *server) reload() (err error) {
 	s.obtainer.Obtain(next.ACME())
 	s.limitTopics()
 	s.watchdog.SetLimit(next.Watchdog)
-	s.exchange(next, added)
+	s.swapListeners(next, added)
 	if outdated {
 		s.onLoops(func(i int) { s.conn.Outdate(s.loops[i]) })
 	}
@@ -102,10 +102,12 @@ func (s *server) reload() (err error) {
 	return nil
 }
 
-// openAdded makes the listeners that next has and the running configuration does not have. A
-// listener that begins or ceases to speak TLS or HTTP/2 is added with duplicates of its sockets, so
-// the address is listened to all the time.
-func (s *server) openAdded(next *config.Config, way *way) (map[sockets.Address]*listener, error) {
+// openAdded makes the listeners of next that are not running yet. A listener that changes to or
+// from TLS or HTTP/2 is added with duplicates of its sockets, so that the address stays open all
+// the time.
+func (s *server) openAdded(
+	next *config.Config, undo *rollback,
+) (map[sockets.Address]*listener, error) {
 	added := map[sockets.Address]*listener{}
 	for _, lc := range next.Listeners {
 		old := s.listeners[lc.Address]
@@ -128,7 +130,7 @@ func (s *server) openAdded(next *config.Config, way *way) (map[sockets.Address]*
 			return nil, err
 		}
 		added[lc.Address] = l
-		way.add(func() {
+		undo.add(func() {
 			if old == nil {
 				l.socket.Remove()
 			}
@@ -138,15 +140,15 @@ func (s *server) openAdded(next *config.Config, way *way) (map[sockets.Address]*
 	return added, nil
 }
 
-// setAccess gives the sockets that are open already the mode and the owner that next has for them.
-func (s *server) setAccess(next *config.Config, way *way) error {
+// setAccess gives open sockets the mode and the owner that next has for them.
+func (s *server) setAccess(next *config.Config, undo *rollback) error {
 	for _, lc := range next.Listeners {
 		if old := s.listeners[lc.Address]; old != nil {
 			back, err := old.socket.SetAccess(&lc.Endpoint)
 			if err != nil {
 				return lc.Table.Wrong("address", err)
 			}
-			way.add(back)
+			undo.add(back)
 		}
 	}
 	return nil
@@ -165,10 +167,10 @@ func (s *server) reuse(old *listener, lc config.Listener) (*listener, error) {
 	return l, err
 }
 
-// tighten lets the listeners of next that ask for more than before do so from now on. It comes
-// before all else of next, so that no client gets anything of that without what next asks for. It
-// reports whether there are any; then conn.Server.Outdate has to be called.
-func (s *server) tighten(next *config.Config) (any bool) {
+// applyStricterTLS puts the TLS of listeners that ask for more than before into force. It comes
+// before the rest of next, so that no client gets anything of next without what next asks for. It
+// reports whether there are such listeners; then the caller calls conn.Server.Outdate.
+func (s *server) applyStricterTLS(next *config.Config) (any bool) {
 	for i := range next.Listeners {
 		lc := &next.Listeners[i]
 		l := s.listeners[lc.Address]
@@ -185,17 +187,17 @@ func (s *server) tighten(next *config.Config) (any bool) {
 	return any
 }
 
-// outdate has what has been agreed on with the clients of a listener suffice no more. Then
-// conn.Server.Outdate has to be called.
+// outdate marks the present connections of a listener as outdated: they were agreed on under weaker
+// terms. Then conn.Server.Outdate has to be called.
 func (s *server) outdate(l *listener) {
 	l.Terms.Add(1)
 	s.own.Info("a listener asks for more than before, its connections end with the answers that "+
 		"are under way", "address", l.socket.Shown)
 }
 
-// exchange puts the added listeners to work and closes those that next does not have. Clients that
-// have already connected to a closed one are still accepted.
-func (s *server) exchange(next *config.Config, added map[sockets.Address]*listener) {
+// swapListeners starts the added listeners and closes those that next does not have. Connections in
+// the queue of a closed one are still accepted.
+func (s *server) swapListeners(next *config.Config, added map[sockets.Address]*listener) {
 	keep := map[sockets.Address]bool{}
 	for _, lc := range next.Listeners {
 		keep[lc.Address] = true
@@ -243,7 +245,7 @@ func (s *server) exchange(next *config.Config, added map[sockets.Address]*listen
 			}
 		}
 	})
-	// Close takes effect within a turn of the loop. After another one, what is announced is true.
+	// Close takes effect within a turn of the loop. After another turn, the log tells the truth.
 	s.onLoops(func(int) {})
 	for _, l := range gone {
 		s.own.Info("no longer listening", "address", l.socket.Shown)
@@ -281,8 +283,8 @@ func (s *server) restartNeeded(next *config.Config) {
 	next.Pubsub.URL, next.PIDFile = s.config.Pubsub.URL, s.config.PIDFile
 }
 
-// differences returns what c has that the configuration before has not, and the other way round, as
-// attributes for the log.
+// differences returns the keys that were added, removed and changed since the configuration before,
+// as attributes for the log.
 func differences(before, c *config.Config) (attrs []any) {
 	added, removed, changed := settings.Changes(before.Table, c.Table,
 		map[string]string{"listener": "address", "stream": "address", "site": "host"})
@@ -300,7 +302,7 @@ func differences(before, c *config.Config) (attrs []any) {
 	return attrs
 }
 
-// abridged joins names, as many as are of use in a line of the log.
+// abridged joins names, of which it cuts long ones and leaves out all but a few.
 func abridged(names []string) string {
 	const most, longest = 10, 80
 	var b strings.Builder
@@ -320,7 +322,7 @@ func abridged(names []string) string {
 	return b.String()
 }
 
-// loopWait is how long a reload waits for a loop that a handler holds up.
+// loopWait is how long a reload waits for a loop that a handler blocks.
 const loopWait = 2 * time.Second
 
 // onLoops calls f on each loop, with its index, and waits until that is done.

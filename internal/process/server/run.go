@@ -24,12 +24,12 @@ import (
 	"github.com/lwango/lwango/stream"
 )
 
-// server is a running server: loops, listeners and the configuration that they go by. Its methods
-// are for one goroutine.
+// server is a running server: its loops, its listeners and its configuration. Its methods are for
+// one goroutine.
 type server struct {
 	source    config.Source
 	log       *slog.Logger // for what clients cause, and for the packages below
-	own       *slog.Logger // for what the server itself does: no such line is left out
+	own       *slog.Logger // for what the server itself does; its lines are never dropped
 	config    *config.Config
 	conn      *conn.Server
 	sessions  atomic.Int64 // connections that do not speak HTTP
@@ -42,22 +42,22 @@ type server struct {
 	// disconnect ends the work of the broker; nil if the topics are this process's own.
 	disconnect func(grace time.Duration) (unsent int)
 
-	manager *manager
+	manager *serviceManager
 	pid     *pidFile // nil: none
 	program program  // what an upgrade starts
-	upgrade *upgrade // that has begun, or has been; nil: none
+	upgrade *upgrade // the last upgrade; nil: none
 
-	debug    *debugger // nil: [debug] has no address
-	observed *observed // what handlers see of s
+	debug    *debugServer // nil: [debug] has no address
+	observed *observed    // what handlers see of s
 
-	before   *follower // of what is purged in the processes before; nil: nothing is
-	handed   *handover // of the process before, until this one has taken over; nil: none
-	jail     jail
-	obtainer *certs.Obtainer
-	warned   time.Time      // when warnOfCerts was called
-	until    time.Time      // the end of the grace period, set by stop
-	running  sync.WaitGroup // loops
-	ended    chan error     // each loop's error, or nil, when it ends; before stop, none should end
+	purgeReceiver *purgeReceiver // of the processes before this one; nil: none
+	handed        *handover      // of the process before, until this one has taken over; nil: none
+	sandbox       sandbox
+	obtainer      *certs.Obtainer
+	warned        time.Time      // when warnOfCerts was called
+	until         time.Time      // the end of the grace period, set by stop
+	running       sync.WaitGroup // loops
+	ended         chan error     // of each loop, or nil, when it ends; none should before stop
 }
 
 // start makes the loops and listeners of a configuration and lets them run, each loop on a
@@ -95,9 +95,9 @@ func start(src config.Source, c *config.Config, handed *handover) (*server, erro
 	return s, nil
 }
 
-// opening is held by a server that makes its loops or sockets. Otherwise another one of the process
-// that starts meanwhile would not count these loops when it reserves processors, and might take the
-// same port, between the probe and the bind (see openTCP).
+// opening is held while a server makes its loops or sockets. Otherwise another server of the same
+// process would not count these loops when it reserves processors, and might take the same port
+// between the probe and the bind (see openTCP).
 var opening sync.Mutex
 
 // makeLoops makes the loops. They do not run yet.
@@ -121,7 +121,7 @@ func (s *server) makeLoops() error {
 }
 
 func (s *server) start() (err error) {
-	if s.source.Code == nil { // of another program they may be its own: see open
+	if s.source.Code == nil { // in another program, these may belong to the program: see open
 		if _, err := sockets.Inherited(); err != nil {
 			return err
 		}
@@ -166,7 +166,7 @@ func (s *server) start() (err error) {
 			u.Inherit(h.Upstreams)
 		}
 	}
-	if s.debug, err = s.nextDebug(s.config); err != nil {
+	if s.debug, err = s.debugFor(s.config); err != nil {
 		return err
 	}
 	for _, l := range s.listeners {
@@ -183,13 +183,13 @@ func (s *server) start() (err error) {
 	}
 	s.config.OpenCache(nil)
 	s.sharePurges()
-	s.debug.begin()
+	s.debug.start()
 	for _, l := range s.loops {
 		s.running.Go(func() { s.ended <- l.Run() })
 	}
 	s.config.Begin()
-	s.followPurges()
-	s.before = s.handed.followPurges(s)
+	s.subscribePurges()
+	s.purgeReceiver = s.handed.receivePurges(s)
 	if s.handed == nil { // otherwise see takeOver
 		s.obtainer.Obtain(s.config.ACME())
 	}
@@ -214,8 +214,8 @@ func (s *server) stop() {
 	}
 }
 
-// closeListeners closes this goroutine's part of the listening sockets; the loops accept what has
-// come and then close theirs.
+// closeListeners closes this goroutine's descriptors of the listening sockets. The loops accept the
+// connections in the queues, and then close theirs.
 func (s *server) closeListeners() {
 	for _, l := range s.listeners {
 		l.socket.Remove()
@@ -223,16 +223,16 @@ func (s *server) closeListeners() {
 	}
 }
 
-// standstill is how long after the grace period a loop may stand still until the stop is given up.
-var standstill = 2 * time.Second
+// stuckLimit is how long, after the grace period, the stop waits for a loop that does not turn.
+var stuckLimit = 2 * time.Second
 
 // awaitLoops waits until the loops have ended, after stop, and returns their errors that are still
-// in s.ended. It does not wait for a loop that code holds up for good.
+// in s.ended. It does not wait for a loop that a handler blocks for good.
 func (s *server) awaitLoops() error {
 	var waiting sync.WaitGroup
 	stuck := make([]error, len(s.loops))
 	for i, l := range s.loops {
-		waiting.Go(func() { stuck[i] = l.AwaitEnd(s.until, standstill) })
+		waiting.Go(func() { stuck[i] = l.AwaitEnd(s.until, stuckLimit) })
 	}
 	waiting.Wait()
 	errs := []error{errors.Join(stuck...)}
@@ -249,8 +249,8 @@ func (s *server) awaitLoops() error {
 	}
 }
 
-// wait waits until all loops have ended, after stop, and returns the errors of those that have
-// failed since, or that do not end.
+// wait waits until all loops have ended, after stop. It returns the errors of loops that have
+// failed since or do not end.
 func (s *server) wait() error {
 	failed := s.awaitLoops()
 	s.config.CloseCache()
@@ -273,12 +273,12 @@ func (s *server) wait() error {
 	return failed
 }
 
-// ownDescriptors is about how many descriptors the server itself holds: for each loop those of
+// ownDescriptors estimates how many descriptors the server itself holds: for each loop those of
 // epoll, of its eventfd and the spare one; each listener's sockets and their duplicates; standard
 // streams, logs, a broker, Go's own poller, and what a reload opens beside all that.
 func ownDescriptors(loops, listeners int) int { return 32 + loops*(3+3*listeners) }
 
-// reserve says that n of the process's descriptors are this server's own.
+// reserve reserves n of the process's descriptors for the server itself.
 func (s *server) reserve(n int) {
 	openfiles.Process.Reserve(n - s.reserved)
 	s.reserved = n
@@ -297,9 +297,9 @@ func (s *server) connConfig() conn.Config {
 		Logger:          s.log,
 	}
 	s.reserve(ownDescriptors(len(s.loops), len(c.Listeners)) +
-		2*len(c.AccessLogs()) + c.Held) // a reload has the new ones beside the old ones
+		2*len(c.AccessLogs()) + c.Descriptors) // during a reload, old and new ones are open
 	all := openfiles.Process
-	kept := all.Share(c.KeptFiles + c.KeptByLoop*len(s.loops) + stream.MaxPipeDescriptors())
+	kept := all.Share(c.OpenFiles + c.OpenFilesPerLoop*len(s.loops) + stream.MaxPipeDescriptors())
 	cc.Reserved = s.reserved + kept
 	left := max(all.Limit()-cc.Reserved, 0)
 	if most := c.Complete(0, cc.Reserved).MaxConnections; most > left {
@@ -308,7 +308,7 @@ func (s *server) connConfig() conn.Config {
 			what = "the descriptor limit leaves few for connections"
 		}
 		s.own.Warn(what, "max_connections", most, "descriptor_limit", all.Limit(),
-			"reserved", s.reserved, "of_these_by_routes", c.Held, "kept_at_hand", kept, "left", left)
+			"reserved", s.reserved, "of_these_by_routes", c.Descriptors, "kept_at_hand", kept, "left", left)
 	}
 	for _, name := range slices.Sorted(maps.Keys(c.Headers)) {
 		for _, value := range c.Headers[name] {
@@ -324,7 +324,7 @@ func (s *server) connConfig() conn.Config {
 	return cc
 }
 
-// notice logs what the user may not expect of the configuration.
+// notice logs effects of the configuration that the operator may not expect.
 func (s *server) notice() {
 	if s.config.File == "" && s.source.Root == "" && s.source.Code == nil {
 		s.own.Info("no configuration file: built-in defaults")
@@ -339,12 +339,13 @@ func (s *server) notice() {
 	s.warnOfCerts(time.Now())
 }
 
-// announce logs that clients can connect; scripts wait for this line.
+// announce logs that clients can connect. Scripts wait for this line.
 func (s *server) announce(l *listener) {
 	s.own.Info("listening", "address", l.socket.Shown, "tls", l.TLS != nil)
 }
 
-// open makes the sockets of a listener. Its errors say where the configuration has the address.
+// open makes the sockets of a listener. Its errors name the position of the address in the
+// configuration.
 func (s *server) open(lc config.Listener) (_ *listener, err error) {
 	defer func() {
 		if err != nil {
@@ -397,9 +398,9 @@ func (s *server) serve(l *listener, i int) error {
 	return nil
 }
 
-// limitTopics gives the topics the limits of the present configuration. They belong to the process:
-// a server that was started in code, perhaps beside others, changes the limits only if its File
-// sets max_bytes.
+// limitTopics gives the topics the limits of the present configuration. The topics belong to the
+// process: a server that was started in code, perhaps one of several, changes the limits only if
+// its File sets max_bytes.
 func (s *server) limitTopics() {
 	p := &s.config.Pubsub
 	if s.source.Topics != nil && (s.source.Code == nil || p.Table.Has("max_bytes")) {
@@ -407,8 +408,9 @@ func (s *server) limitTopics() {
 	}
 }
 
-// carried has each *pubsub.Hub that a server has connected with a broker. A hub has one at a time.
-var carried sync.Map
+// connectedHubs has each *pubsub.Hub that a server has connected with a broker. A hub has one
+// broker at a time.
+var connectedHubs sync.Map
 
 // connectTopics lets the broker of the configuration, if there is one, carry the topics.
 func (s *server) connectTopics() error {
@@ -416,17 +418,17 @@ func (s *server) connectTopics() error {
 	if url == "" || topics == nil {
 		return nil
 	}
-	if _, other := carried.LoadOrStore(topics, true); other {
+	if _, other := connectedHubs.LoadOrStore(topics, true); other {
 		return errors.New("pubsub.url: another server of this process has connected the topics, " +
 			"which all servers share; the key belongs into one configuration")
 	}
 	disconnect, err := s.source.Broker.Start(topics, url, s.log)
 	if err != nil {
-		carried.Delete(topics)
+		connectedHubs.Delete(topics)
 		return err
 	}
 	s.disconnect = func(grace time.Duration) int {
-		defer carried.Delete(topics)
+		defer connectedHubs.Delete(topics)
 		return disconnect(grace)
 	}
 	return nil

@@ -22,9 +22,9 @@ type Running struct {
 	err    error // once done is closed
 }
 
-// Start starts a server that stops at the end of ctx. When it returns, clients can connect. src
-// says what the server has beside the program; routes of src stand in the place of what Handle and
-// Use were given. The server calls end when it has stopped, or has not started.
+// Start starts a server that stops at the end of ctx. When it returns, clients can connect. src has
+// what the server needs besides the program; routes of src replace those of Handle, and the layers
+// of Use. The server calls end when it has stopped, or could not start.
 func (p *Program) Start(ctx context.Context, src config.Source,
 	end func()) (_ *Running, err error) {
 	defer func() {
@@ -51,7 +51,7 @@ func (p *Program) Start(ctx context.Context, src config.Source,
 	return r, nil
 }
 
-// chosenPorts returns the addresses for which the kernel has chosen a port, by host and that port.
+// chosenPorts returns the addresses whose port the kernel has chosen, by host and port.
 func (s *server) chosenPorts() map[string]sockets.Address {
 	open := map[string]sockets.Address{}
 	for a, l := range s.listeners {
@@ -62,7 +62,7 @@ func (s *server) chosenPorts() map[string]sockets.Address {
 	return open
 }
 
-// closeGiven closes the net.Listeners of src, but for those whose sockets s serves; s may be nil.
+// closeGiven closes the net.Listeners of src, except those whose sockets s serves. s may be nil.
 func closeGiven(src config.Source, s *server) {
 	for _, l := range src.Code.Listeners {
 		if l.Given == nil {
@@ -96,8 +96,8 @@ func (r *Running) call(f func(s *server)) error {
 	}
 }
 
-// Reload puts next, which is as for Start, into force, by the rules of a reload. It waits for the
-// loops, and so it refuses to be called on one.
+// Reload puts next, a Source as for Start, into force by the rules of a reload. It waits for the
+// loops, so it must not be called on one, and returns an error there.
 func (r *Running) Reload(p *Program, next config.Source) (err error) {
 	if onLoop() {
 		go func() { _ = r.call(func(s *server) { closeGiven(next, s) }) }()
@@ -106,9 +106,9 @@ func (r *Running) Reload(p *Program, next config.Source) (err error) {
 	failed := r.call(func(s *server) {
 		if s.stopping() {
 			err = ErrStopped
-		} else if err = s.keeps(next.Code); err == nil {
+		} else if err = s.checkUnchanged(next.Code); err == nil {
 			before, config := s.source, s.config
-			next.Logger, next.Chosen = before.Logger, s.chosenPorts()
+			next.Logger, next.ChosenPorts = before.Logger, s.chosenPorts()
 			p.complete(&next)
 			s.source = next
 			if err = s.reload(); err != nil {
@@ -119,7 +119,7 @@ func (r *Running) Reload(p *Program, next config.Source) (err error) {
 		if err != nil {
 			closeGiven(next, s)
 		} else {
-			s.closeDoubles(next)
+			s.closeDuplicates(next)
 		}
 	})
 	if failed != nil {
@@ -128,9 +128,9 @@ func (r *Running) Reload(p *Program, next config.Source) (err error) {
 	return errors.Join(failed, err)
 }
 
-// keeps returns an error if code asks for what a server that runs cannot change. A zero field asks
-// for nothing.
-func (s *server) keeps(code *config.Config) error {
+// checkUnchanged returns an error if code asks for a change that a running server cannot make. A
+// zero field asks for nothing.
+func (s *server) checkUnchanged(code *config.Config) error {
 	changes := func(name string, has, wants any) error {
 		return fmt.Errorf("%s: cannot change from %v to %v while the server runs", name, has, wants)
 	}
@@ -145,8 +145,9 @@ func (s *server) keeps(code *config.Config) error {
 	return nil
 }
 
-// closeDoubles closes the net.Listeners of src whose sockets s has by other ones already.
-func (s *server) closeDoubles(src config.Source) {
+// closeDuplicates closes the net.Listeners of src whose sockets s already has by other
+// net.Listeners.
+func (s *server) closeDuplicates(src config.Source) {
 	for _, l := range src.Code.Listeners {
 		if l.Given == nil {
 			continue
@@ -161,8 +162,8 @@ func (s *server) closeDoubles(src config.Source) {
 	}
 }
 
-// Addrs returns the addresses that are listened to, in the order of the configuration, with the
-// ports that the kernel has chosen; once the server has stopped, the last ones.
+// Addrs returns the addresses at which the server listens, or has listened before it stopped, in
+// the order of the configuration and with the ports that the kernel has chosen.
 func (r *Running) Addrs() (all []string) {
 	list := func(s *server) {
 		for _, lc := range s.config.Listeners {
@@ -175,8 +176,8 @@ func (r *Running) Addrs() (all []string) {
 	return all
 }
 
-// Counts returns the number of open connections, and what each loop has counted of itself and of
-// the requests on it. A loop that a handler holds up is waited for until ctx ends.
+// Counts returns the number of open connections, and the counts of each loop, of itself and of its
+// requests. It waits until ctx ends for a loop that a handler blocks.
 func (r *Running) Counts(ctx context.Context) (open int, requests int64, loops []loop.Stats,
 	err error) {
 	type counts struct {
@@ -187,7 +188,7 @@ func (r *Running) Counts(ctx context.Context) (open int, requests int64, loops [
 	if err := r.call(func(of *server) { s = of }); err != nil {
 		return 0, 0, nil, err
 	}
-	for _, l := range s.loops { // they do not change
+	for _, l := range s.loops { // s.loops does not change
 		got := make(chan counts, 1)
 		if l.Post(func() { got <- counts{s.conn.Requests(l), l.Stats()} }) != nil {
 			return 0, 0, nil, ErrStopped

@@ -14,17 +14,17 @@ import (
 	"github.com/lwango/lwango/loop"
 )
 
-// manager is the service manager that has started the process, if it wants to know how the server
-// is (sd_notify(3)). A nil manager wants nothing.
-type manager struct {
+// serviceManager is the service manager that has started the process, if it takes notifications
+// (sd_notify(3)). A nil serviceManager takes none.
+type serviceManager struct {
 	socket *net.UnixConn
 	log    *slog.Logger
-	every  time.Duration // the server must say within this that it lives; 0: it need not
+	every  time.Duration // the server must send WATCHDOG=1 within this time; 0: it need not
 }
 
-// findManager looks for what the environment says of a manager.
-func findManager(log *slog.Logger) *manager {
-	name := os.Getenv("NOTIFY_SOCKET") // of an abstract socket with an @ in front, as net has it, too
+// findManager finds the service manager by the environment.
+func findManager(log *slog.Logger) *serviceManager {
+	name := os.Getenv("NOTIFY_SOCKET") // an abstract socket begins with @, as in package net
 	if name == "" {
 		return nil
 	}
@@ -33,7 +33,7 @@ func findManager(log *slog.Logger) *manager {
 		log.Warn("the service manager cannot be told of the server's state", "error", err)
 		return nil
 	}
-	m := &manager{socket: socket, log: log}
+	m := &serviceManager{socket: socket, log: log}
 	pid := os.Getenv("WATCHDOG_PID") // sd_watchdog_enabled(3)
 	if µs, err := strconv.ParseInt(os.Getenv("WATCHDOG_USEC"), 10, 64); err == nil && µs > 0 &&
 		(pid == "" || pid == strconv.Itoa(os.Getpid())) {
@@ -42,13 +42,13 @@ func findManager(log *slog.Logger) *manager {
 	return m
 }
 
-// sendLimit is how long the server's goroutine waits for a manager that does not read, since one
-// that has not heard of a start takes it for a failure. Requests do not wait for that. It is a
+// sendLimit is how long the server's goroutine waits for a manager that does not read, since a
+// manager that misses READY=1 takes the start for a failure. Requests do not wait for that. It is a
 // variable only for tests.
 var sendLimit = 3 * time.Second
 
-// say tells the manager something. Any goroutine may call it.
-func (m *manager) say(state string) {
+// notify sends a state to the manager. Any goroutine may call it.
+func (m *serviceManager) notify(state string) {
 	if m == nil {
 		return
 	}
@@ -60,35 +60,35 @@ func (m *manager) say(state string) {
 }
 
 // ready says that clients can connect.
-func (m *manager) ready() { m.say("READY=1") }
+func (m *serviceManager) ready() { m.notify("READY=1") }
 
 // reloading says that the server reads its configuration; ready follows.
-func (m *manager) reloading() {
+func (m *serviceManager) reloading() {
 	if m == nil {
 		return
 	}
 	var now unix.Timespec
 	_ = unix.ClockGettime(unix.CLOCK_MONOTONIC, &now) // cannot fail
-	m.say(fmt.Sprintf("RELOADING=1\nMONOTONIC_USEC=%d", now.Nano()/1000))
+	m.notify(fmt.Sprintf("RELOADING=1\nMONOTONIC_USEC=%d", now.Nano()/1000))
 }
 
 // stopping says that the server stops, within the given time.
-func (m *manager) stopping(within time.Duration) {
-	m.say(fmt.Sprintf("STOPPING=1\nEXTEND_TIMEOUT_USEC=%d", (within + time.Second).Microseconds()))
+func (m *serviceManager) stopping(within time.Duration) {
+	m.notify(fmt.Sprintf("STOPPING=1\nEXTEND_TIMEOUT_USEC=%d", (within + time.Second).Microseconds()))
 }
 
-// replaced says which process is the server from now on. systemd takes that from the process that
-// it knows as the main one.
-func (m *manager) replaced(by int) { m.say(fmt.Sprintf("MAINPID=%d", by)) }
+// replaced sends the process ID of the new server. systemd accepts that from the main process of
+// the service.
+func (m *serviceManager) replaced(by int) { m.notify(fmt.Sprintf("MAINPID=%d", by)) }
 
-func (m *manager) close() {
+func (m *serviceManager) close() {
 	if m != nil {
 		m.socket.Close()
 	}
 }
 
 // heartbeat ticks as often as alive must be called; nil if the manager does not ask for it.
-func (m *manager) heartbeat() (ticks <-chan time.Time, stop func()) {
+func (m *serviceManager) heartbeat() (ticks <-chan time.Time, stop func()) {
 	if m == nil || m.every == 0 {
 		return nil, func() {}
 	}
@@ -96,15 +96,15 @@ func (m *manager) heartbeat() (ticks <-chan time.Time, stop func()) {
 	return t.C, t.Stop
 }
 
-// alive tells the manager that the server lives, once each loop has taken a turn. A loop that a
-// handler holds up does not, and in the end the manager starts the server anew.
+// alive sends WATCHDOG=1 once each loop has taken a turn. If a handler blocks a loop, the manager
+// starts the server anew in the end.
 func (s *server) alive() {
 	manager := s.manager
-	s.afterTurn(func(*loop.Loop) {}, func() { manager.say("WATCHDOG=1") })
+	s.afterTurn(func(*loop.Loop) {}, func() { manager.notify("WATCHDOG=1") })
 }
 
-// afterTurn calls f on each loop, and done on a goroutine once all have called it. If a loop has
-// ended, which is an event of its own, it does not call done.
+// afterTurn calls f on each loop and then, on a goroutine, done. If a loop has ended, which is an
+// event of its own, it does not call done.
 func (s *server) afterTurn(f func(*loop.Loop), done func()) {
 	var left atomic.Int32
 	left.Store(int32(len(s.loops)))

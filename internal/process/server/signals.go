@@ -6,11 +6,10 @@ import (
 	"syscall"
 )
 
-// signals are those that a server obeys. Each kind has its own place: in a common one, reloads that
-// wait for their turn would leave no room for the signal that stops the server, and a signal
-// without room is lost. A second one of the same kind before the first was obeyed asks for nothing
-// new, so there is room for one; those that stop the server are counted. The zero value brings
-// none.
+// signals are the signals that a server obeys. Each kind has its own channel: in a common one,
+// waiting reloads would leave no room for the signal that stops the server, and a signal without
+// room is lost. A second signal of the same kind asks for nothing new while the first one waits, so
+// there is room for one. Signals that stop the server are counted. The zero value delivers none.
 type signals struct {
 	stop                    chan os.Signal // SIGTERM and SIGINT
 	reload, reopen, upgrade chan os.Signal // SIGHUP, SIGUSR1, SIGUSR2
@@ -21,8 +20,8 @@ func newSignals() *signals {
 	return &signals{stop: make(chan os.Signal, 8), reload: one(), reopen: one(), upgrade: one()}
 }
 
-// early catches the signals that would end a process which has not got so far as to obey them.
-// Until late is called, SIGTERM may end it.
+// early catches the signals that would end the process before it can obey them. Until late is
+// called, SIGTERM may end it.
 func (s *signals) early() {
 	signal.Notify(s.reload, syscall.SIGHUP)
 	signal.Notify(s.reopen, syscall.SIGUSR1)

@@ -11,9 +11,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// starter is what a process that is a child of process 1 can find out about who has started it:
-// process 1 itself, which as a rule ends its container or its service with this process; or another
-// process, which has ended since, so that this one is an orphan. The kernel does not say which.
+// starter is what a child of process 1 can find out about the process that has started it. That may
+// be process 1 itself, which usually ends its container or its service with this process; or
+// another process that has ended since, so that this one is an orphan. The kernel does not say
+// which.
 type starter struct {
 	pid, session, group int
 	init                struct{ session, group int } // of process 1
@@ -35,15 +36,15 @@ func findStarter() starter {
 	return s
 }
 
-// orphan reports whether process 1 has certainly not started this one.
+// orphan reports whether it is certain that process 1 has not started this one.
 //
 // A child of process 1 is in its session and group, or is the leader of its own (tini, dumb-init,
 // systemd, inittab). A shell's background job is in the session or the group of that shell, or of
 // a part of it, which may have ended. What start-stop-daemon of OpenRC has put into the background
 // leads a session of its own, too; but there process 1 starts no services.
 //
-// A process of a unit of systemd is none, whoever its parent was: systemd ends all of the unit with
-// the process that it takes for the main one.
+// A process of a unit of systemd is no orphan, whatever its parent was: systemd ends the whole unit
+// with its main process.
 func (s starter) orphan() bool {
 	if s.main == strconv.Itoa(s.pid) || s.inUnit() {
 		return false

@@ -21,9 +21,8 @@ import (
 	"github.com/lwango/lwango/internal/process/config"
 )
 
-// observed is what handlers see of a server, on any goroutine: what stays as it is while the server
-// runs, and what is in force at present. They see nothing else of it, since a reload changes the
-// rest.
+// observed is what handlers on any goroutine see of a server: its unchanging parts, and the present
+// configuration. They see nothing else, since a reload changes the rest.
 type observed struct {
 	loops    []*loop.Loop
 	conn     *conn.Server
@@ -32,20 +31,20 @@ type observed struct {
 	topics   *pubsub.Hub  // those at the start; nil: none
 	start    time.Time
 	counters *config.Counters
-	// connStats are what the loops have counted by their last answers, by the loops' numbers. Each
-	// loop stores its own. So the sums do not fall while a loop that is held up does not answer.
+	// connStats has the counts of each loop as of its last answer, which the loop stores itself. So
+	// the sums do not fall while a blocked loop does not answer.
 	connStats []atomic.Pointer[conn.Stats]
 	now       atomic.Pointer[inForce]
 }
 
-// inForce is what handlers see of a configuration. It does not change.
+// inForce is what handlers see of the present configuration. It does not change.
 type inForce struct {
 	upstreams    []config.Upstreams
 	streams      func() []status.Stream
 	certificates []status.Certificate
 }
 
-// observe lets the handlers of c observe the server. It is called before c is in force.
+// observe shows the server to the handlers of c. It is called before c is in force.
 func (s *server) observe(c *config.Config) {
 	if s.observed == nil {
 		s.observed = &observed{loops: s.loops, conn: s.conn, watchdog: s.watchdog, cache: s.source.Cache,
@@ -56,18 +55,18 @@ func (s *server) observe(c *config.Config) {
 	s.observed.now.Store(&inForce{c.Upstreams, c.StreamReports(), c.Certs().Certificates()})
 }
 
-// certify is observe when certificates of c, which is in force, have changed.
+// certify updates what observe shows when certificates of c, which is in force, have changed.
 func (o *observed) certify(c *config.Config) {
 	next := *o.now.Load()
 	next.certificates = c.Certs().Certificates()
 	o.now.Store(&next)
 }
 
-// answerWait is how long a look at the server waits for its loops.
+// answerWait is how long a snapshot waits for the loops.
 const answerWait = time.Second
 
-// snapshot asks all loops, and waits for those that answer within answerWait. Any goroutine but a
-// loop's may call it.
+// snapshot asks all loops for their counts, and waits answerWait for their answers. Any goroutine
+// but a loop's may call it.
 func (s *observed) snapshot() (*status.Snapshot, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), answerWait)
 	defer cancel()
@@ -96,17 +95,17 @@ func (s *observed) snapshot() (*status.Snapshot, error) {
 // answer is what a loop has answered.
 type answer[T any] struct {
 	value T
-	err   error // net.ErrClosed: the loop has ended; that of the context: it is held up
+	err   error // net.ErrClosed: the loop has ended; the context's error: it is blocked
 }
 
 // askLoops calls f on each loop, with the loop's index, and waits for all of them until ctx ends.
-// The loops are asked at the same time, so one that is held up does not delay the others' answers.
+// It asks the loops at the same time, so a blocked one does not delay the answers of the others.
 func askLoops[T any](ctx context.Context, loops []*loop.Loop, f func(i int) T) []answer[T] {
 	answers, values := make([]answer[T], len(loops)), make([]chan T, len(loops))
 	for i, l := range loops {
 		got := make(chan T, 1)
 		values[i], answers[i].err = got, l.Post(func() {
-			if ctx.Err() == nil { // otherwise the answer is not waited for any more
+			if ctx.Err() == nil { // otherwise nothing waits for the answer any more
 				got <- f(i)
 			}
 		})
@@ -129,7 +128,7 @@ func askLoops[T any](ctx context.Context, loops []*loop.Loop, f func(i int) T) [
 	return answers
 }
 
-// common is what is known without the loops.
+// common returns the part of a snapshot that needs no loop.
 func (s *observed) common() *status.Snapshot {
 	now := time.Now()
 	out := &status.Snapshot{Version: moduleVersion(), PID: os.Getpid(), Time: now,
@@ -204,7 +203,7 @@ func (s *observed) sum(g *status.Snapshot) {
 		c.HTTP2 += t.Sessions
 		c.Streams += t.Streams
 		c.Resets += t.Resets
-		c.Busy += t.AtWork - t.Streams + t.Tunnels // with what runs, the connections that are at work
+		c.Busy += t.AtWork - t.Streams + t.Tunnels // streams and tunnels count as their connections
 		r.Total += t.Requests
 		r.Running += t.Requests - t.Ended
 		for i, p := range t.Routes[:min(len(t.Routes), len(routes))] {

@@ -16,26 +16,26 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// An upgrade replaces the program without a moment in which nobody listens.
+// upgrade replaces the running program without a moment in which no process listens.
 //
 // The old process starts the file that is now at its own path, and hands down its listening sockets
-// (handover.go). The new one reads the configuration, serves the sockets beside the old one, and
-// says so. Only then the old one ceases to accept; it answers what its connections still ask, until
-// none is left or drain has passed. Whatever the new one does instead, the old one goes on.
+// (handover.go). The new process reads the configuration, serves the sockets beside the old one,
+// and sends a message. Only then the old one stops accepting; it serves its connections until none
+// is left or drain has passed. If the new process does anything else, the old one goes on.
 type upgrade struct {
 	process  *os.Process
-	news     *os.File // what the new process says
+	messages *os.File // of the new process
 	happened chan event
 	done     chan struct{} // closed when no event matters any more
 	limit    *time.Timer   // for the new process to be ready, and then for drain
 
-	state  upgradeState
-	reload bool // a SIGHUP has come
-	hung   bool // the process has not become ready in time
+	state    upgradeState
+	reload   bool // a SIGHUP has arrived
+	timedOut bool // the new process was not ready in time
 
-	pidFile bool // the new process has it
-	heirs   *heirs
-	before  *follower // of this process; it ends before heirs, to which it passes on
+	pidFile       bool // the new process has it
+	purgeSender   *purgeSender
+	purgeReceiver *purgeReceiver // ends first: it passes purges on to purgeSender
 }
 
 type upgradeState uint8
@@ -52,24 +52,24 @@ var upgradeWait = time.Minute
 
 // event is something that has happened to an upgrade.
 type event struct {
-	message        // what the new process says, if it says something
-	ended   string // how it has ended
-	late    bool   // it was not ready in time
-	expired bool   // drain has passed
-	look    bool   // it is time to look whether a connection is left
-	idle    bool   // none is left
+	message          // a message of the new process, if Ready
+	ended     string // how the new process has ended
+	timedOut  bool   // it was not ready in time
+	expired   bool   // drain has passed
+	checkIdle bool   // it is time to check whether connections are left
+	idle      bool   // no connection is left
 }
 
-// program is what the process was started as.
+// program is how the process was started.
 type program struct {
 	path string
 	args []string // with the name of the program
-	// ofInit reports that process 1 has started this one, or may have.
+	// ofInit says that process 1 has started this one, or may have.
 	ofInit bool
 }
 
-// findProgram is called at the start. The path is that by which the program was called: a link that
-// leads to another version later leads an upgrade there as well.
+// findProgram is called at the start. It keeps the path by which the program was called. If that is
+// a link, an upgrade starts the version to which the link leads by then.
 func findProgram(args []string) program {
 	name := os.Args[0]
 	p := program{args: append([]string{name}, args...),
@@ -89,10 +89,10 @@ func findProgram(args []string) program {
 	return p
 }
 
-// underWay reports whether there is a new process which does not serve yet, or does.
+// underWay reports whether there is a new process, serving or not.
 func (u *upgrade) underWay() bool { return u != nil && u.state != failed }
 
-// events returns where the upgrade's events come from; nil without any.
+// events returns the channel of the upgrade's events, or nil.
 func (u *upgrade) events() <-chan event {
 	if u == nil {
 		return nil
@@ -100,8 +100,8 @@ func (u *upgrade) events() <-chan event {
 	return u.happened
 }
 
-// tell reports an event. It is called by goroutines of the upgrade.
-func (u *upgrade) tell(e event) {
+// send reports an event. Goroutines of the upgrade call it.
+func (u *upgrade) send(e event) {
 	select {
 	case u.happened <- e:
 	case <-u.done:
@@ -116,14 +116,14 @@ func (u *upgrade) giveUp() {
 	if u.state == starting {
 		_ = u.process.Kill() // it may have ended
 	}
-	u.before.end()
+	u.purgeReceiver.end()
 	u.end()
 }
 
-// end ends the goroutines of the upgrade. That of watch waits for the new process.
+// end ends the goroutines of the upgrade. The one of watch waits for the new process.
 func (u *upgrade) end() {
 	u.limit.Stop()
-	u.heirs.end()
+	u.purgeSender.end()
 	close(u.done)
 }
 
@@ -153,12 +153,12 @@ func (s *server) beginUpgrade(stopping bool) {
 		return
 	case s.program.ofInit && s.manager == nil:
 		// It may be the init of a container, such as tini or that of docker --init, which ends with the
-		// process that it has started, whatever else runs.
+		// process that it has started, even if others run.
 		s.failedUpgrade("process 1 has started this one, and nothing tells it (NOTIFY_SOCKET) that " +
 			"another one goes on: with the end of this one, its container or service would end")
 		return
 	}
-	if !s.jail.executes() {
+	if !s.sandbox.executes() {
 		s.failedUpgrade("[confine] keeps this process from executing a program; a new one needs a " +
 			"restart")
 		return
@@ -179,7 +179,7 @@ func (s *server) launch() (*upgrade, error) {
 		return nil, err
 	}
 	defer said.Close()
-	heirs, purges, err := s.tellPurges()
+	sender, purges, err := s.sendPurges()
 	if err != nil {
 		news.Close()
 		return nil, err
@@ -190,7 +190,7 @@ func (s *server) launch() (*upgrade, error) {
 			purges.Close()
 		}
 		if !started {
-			heirs.end()
+			sender.end()
 			news.Close()
 		}
 	}()
@@ -202,8 +202,8 @@ func (s *server) launch() (*upgrade, error) {
 		files = append(files, uintptr(fd))
 		return len(files) - 1
 	}
-	h := handover{PID: os.Getpid(), Sockets: map[string]*sockets.Socket{}, News: give(int(said.Fd())),
-		Upstreams: s.observed.states()}
+	h := handover{PID: os.Getpid(), Sockets: map[string]*sockets.Socket{},
+		Messages: give(int(said.Fd())), Upstreams: s.observed.states()}
 	for a, l := range s.listeners {
 		if a.Network == "systemd" {
 			continue
@@ -211,7 +211,7 @@ func (s *server) launch() (*upgrade, error) {
 		h.Sockets[a.String()] = l.socket.Handed(give)
 	}
 	if s.debug != nil {
-		h.Sockets[debugName(s.debug.at)] = s.debug.socket.Handed(give)
+		h.Sockets[debugName(s.debug.address)] = s.debug.socket.Handed(give)
 	}
 	inherited, _ := sockets.Inherited() // all of them: the configuration may name others by now
 	for name, fds := range inherited {
@@ -222,7 +222,7 @@ func (s *server) launch() (*upgrade, error) {
 		h.Sockets[s.Shown] = s
 	}
 	if purges != nil {
-		earlier, err := s.before.hand()
+		earlier, err := s.purgeReceiver.duplicatePipes()
 		if err != nil {
 			return nil, err
 		}
@@ -240,14 +240,14 @@ func (s *server) launch() (*upgrade, error) {
 		return nil, err
 	}
 	env := slices.DeleteFunc(os.Environ(), func(v string) bool {
-		// The number is this process's. Without it, the interval is for whoever has it.
+		// The number is this process's. Without it, the interval is for every process that inherits it.
 		return v == "WATCHDOG_PID="+strconv.Itoa(os.Getpid())
 	})
 	env = append(env, upgradeVariable+"="+string(text))
 	attr := new(syscall.SysProcAttr)
 	if s.manager != nil {
-		// systemd lets the main process end in peace only if that is a child of systemd's own. Any
-		// other is killed at once when the service stops.
+		// systemd waits for the end of the main process only if that is its own child. It kills any other
+		// at once when the service stops.
 		attr.Cloneflags = unix.CLONE_PARENT
 	}
 	pid, err := syscall.ForkExec(s.program.path, s.program.args,
@@ -260,19 +260,19 @@ func (s *server) launch() (*upgrade, error) {
 		_ = syscall.Kill(pid, syscall.SIGKILL)
 		return nil, err
 	}
-	u := &upgrade{process: process, news: news, happened: make(chan event),
-		done: make(chan struct{}), heirs: heirs, before: s.before}
+	u := &upgrade{process: process, messages: news, happened: make(chan event),
+		done: make(chan struct{}), purgeSender: sender, purgeReceiver: s.purgeReceiver}
 	started = true
-	u.limit = time.AfterFunc(upgradeWait, func() { u.tell(event{late: true}) })
+	u.limit = time.AfterFunc(upgradeWait, func() { u.send(event{timedOut: true}) })
 	go u.watch()
 	return u, nil
 }
 
-// watch reports what the new process says, and how it ends.
+// watch reports the messages of the new process, and its end.
 func (u *upgrade) watch() {
-	defer u.news.Close()
+	defer u.messages.Close()
 	ready := false
-	read := json.NewDecoder(u.news)
+	read := json.NewDecoder(u.messages)
 	for {
 		var m message
 		err := read.Decode(&m)
@@ -287,12 +287,12 @@ func (u *upgrade) watch() {
 			break
 		}
 		ready = ready || m.Ready
-		u.tell(event{message: m})
+		u.send(event{message: m})
 	}
 	state, err := u.process.Wait()
 	e := event{}
 	switch {
-	case errors.Is(err, unix.ECHILD): // it is the manager's: the end of what it says is its end
+	case errors.Is(err, unix.ECHILD): // it is the manager's child; the end of its messages is its end
 		if !ready {
 			_ = u.process.Kill()
 		}
@@ -305,10 +305,10 @@ func (u *upgrade) watch() {
 	default:
 		e.ended = "it has ended (" + state.String() + ")"
 	}
-	u.tell(e)
+	u.send(e)
 }
 
-// upgraded acts on an event, and reports whether this process has nothing more to do.
+// upgraded acts on an event. It reports whether this process may end.
 func (s *server) upgraded(e event) (over bool) {
 	u := s.upgrade
 	switch {
@@ -317,23 +317,23 @@ func (s *server) upgraded(e event) (over bool) {
 		if u.state == starting {
 			s.handOver(e.message)
 		}
-	case e.late:
+	case e.timedOut:
 		if u.state == starting {
-			u.hung = true
+			u.timedOut = true
 			_ = u.process.Kill()
 		}
 	case e.idle:
 		s.own.Info("drained")
 		return true
 	case e.expired:
-		s.own.Info("drain is over", "connections", s.opened())
+		s.own.Info("drain is over", "connections", s.openConnections())
 		return true
-	case e.look:
-		s.lookIdle()
+	case e.checkIdle:
+		s.checkIdle()
 	case e.ended != "" && u.state == starting:
 		u.end()
 		u.state = failed
-		if u.hung {
+		if u.timedOut {
 			e.ended = fmt.Sprintf("it was not ready within %v", upgradeWait)
 		}
 		s.failedUpgrade(e.ended)
@@ -350,7 +350,7 @@ func (s *server) failedUpgrade(why string) {
 	s.reportUpgrade("failed: %s", why)
 }
 
-// reportUpgrade tells the command that has asked for the upgrade.
+// reportUpgrade reports the result to the command that has asked for the upgrade.
 func (s *server) reportUpgrade(format string, args ...any) {
 	if err := s.pid.report(fmt.Sprintf(format, args...)); err != nil {
 		s.own.Warn("the result of the upgrade cannot be written", "error", err)

@@ -81,9 +81,8 @@ func request(path string) (string, error) {
 	return "", fmt.Errorf("process %d does not say how the upgrade has ended, look at its log", pid)
 }
 
-// holds returns nil if a process has a pidFile open, as a server has that runs. Otherwise the
-// number is left from a server that was killed, and may be that of any other process by now, which
-// SIGUSR2 would end.
+// holds returns nil if a process has the pidFile open, as a running server has. Otherwise a server
+// was killed, and its process ID may be that of any other process by now, which SIGUSR2 would end.
 func holds(pid int, f *os.File) error {
 	own, err := f.Stat()
 	if err != nil {
@@ -110,7 +109,7 @@ func locked(f *os.File) bool {
 	return err == nil && lock.Type != unix.F_UNLCK
 }
 
-// readResult returns the result of an upgrade; empty: there is none yet.
+// readResult returns the result of an upgrade, or "" if there is none yet.
 func readResult(pidFile string) (string, error) {
 	f, err := openRegular(resultOf(pidFile), os.O_RDONLY)
 	if errors.Is(err, os.ErrNotExist) {

@@ -23,8 +23,8 @@ import (
 )
 
 // upstreams answers at the debug address with all upstreams, and sets the state of one. The answer
-// is the same list, for POST that of the upstreams with that name. An address that a name leads to
-// is among these while it has a state of its own; otherwise the list is whole.
+// to a POST is the list of the upstreams with the given name. It has an address to which a name
+// resolves only while the address has a state of its own; other lists have all addresses.
 func (s *server) upstreams(w http.ResponseWriter, r *http.Request) {
 	all := s.observed.common().Upstreams
 	if r.Method == http.MethodPost {
@@ -49,8 +49,8 @@ func (s *server) upstreams(w http.ResponseWriter, r *http.Request) {
 	_ = json.NewEncoder(w).Encode(all)
 }
 
-// setState sets the state of an upstream for all routes, and reports whether any has it. Each
-// module has a pool of its own, and a pool has one state for each name.
+// setState sets the state of an upstream for all routes, and reports whether any route has that
+// upstream. Each module has a pool of its own, and a pool has one state for each name.
 func (o *observed) setState(name, state string) (known bool) {
 	for _, u := range o.now.Load().upstreams {
 		known = u.SetState(name, state) || known
@@ -58,7 +58,7 @@ func (o *observed) setState(name, state string) (known bool) {
 	return known
 }
 
-// states returns what operators have said of upstreams, for the process behind this one.
+// states returns the states that operators have set, for the next process.
 func (o *observed) states() map[string]string {
 	out := map[string]string{}
 	for _, u := range o.now.Load().upstreams {
@@ -83,7 +83,7 @@ reloads and upgrades, but not over a stop.
   -d ADDRESS  that address: unix:/path of a socket, or host:port
 `
 
-// Upstream is the command of that name, with the arguments behind it. It returns the exit code.
+// Upstream is the command upstream with its arguments. It returns the exit code.
 func Upstream(args []string, stdout, stderr io.Writer) int {
 	var to string
 	c := newDebugCommand("upstream", upstreamUsage, stderr)
@@ -117,7 +117,7 @@ func newDebugCommand(name, usage string, stderr io.Writer) debugCommand {
 	return c
 }
 
-// run checks what stands behind the flags, asks, and returns the exit code.
+// run checks the arguments after the flags, sends the request, and returns the exit code.
 func (c debugCommand) run(args []string, check func(rest []string) error,
 	ask func(*http.Client) error) int {
 	switch err := c.Parse(args); {
@@ -141,7 +141,7 @@ func (c debugCommand) run(args []string, check func(rest []string) error,
 	return 0
 }
 
-// debugAddress returns the address at which a server answers that was started with file.
+// debugAddress returns the debug address of a server that was started with file.
 func debugAddress(address, file string) (at sockets.Address, err error) {
 	if address != "" {
 		dir, err := os.Getwd()
@@ -168,8 +168,8 @@ func debugClient(at sockets.Address) *http.Client {
 		}}}
 }
 
-// answered returns a good answer; what else a server says is an error.
-func answered(resp *http.Response, err error) (*http.Response, error) {
+// checkAnswer returns a good answer. Any other answer of a server is an error.
+func checkAnswer(resp *http.Response, err error) (*http.Response, error) {
 	if err != nil || resp.StatusCode == http.StatusOK {
 		return resp, err
 	}
@@ -178,15 +178,15 @@ func answered(resp *http.Response, err error) (*http.Response, error) {
 	return nil, errors.New(strings.TrimSpace(string(text)))
 }
 
-// askUpstreams asks a server for its upstreams, with to for the state of one, and prints what it
-// says.
+// askUpstreams asks a server for its upstreams, or sets the state of one to to, and prints the
+// answer.
 func askUpstreams(out io.Writer, client *http.Client, name, to string) (err error) {
 	const path = "http://localhost/debug/upstreams"
 	var resp *http.Response
 	if to == "" {
-		resp, err = answered(client.Get(path))
+		resp, err = checkAnswer(client.Get(path))
 	} else {
-		resp, err = answered(client.PostForm(path, url.Values{"name": {name}, "state": {to}}))
+		resp, err = checkAnswer(client.PostForm(path, url.Values{"name": {name}, "state": {to}}))
 	}
 	if err != nil {
 		return err

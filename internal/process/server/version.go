@@ -10,15 +10,15 @@ import (
 
 const modulePath = "github.com/lwango/lwango"
 
-// release and commit are set by the linker where a build has no repository around it, as that of a
+// release and commit are set by the linker in a build outside a repository, such as that of a
 // package from the sources of a release (contrib/deb).
 var release, commit string
 
-// version is that of this module, in its own program and in a program that is built with it, with
-// the commit, if that is known, and the version of Go.
+// version returns the version of this module, in its own program and in others that import it, with
+// the commit, if known, and the version of Go.
 func version() string { return versionOf(release, commit, buildInfo()) }
 
-// moduleVersion is that of this module alone.
+// moduleVersion returns the version of this module alone.
 func moduleVersion() string { return releaseOf(release, buildInfo()) }
 
 func buildInfo() *debug.BuildInfo {

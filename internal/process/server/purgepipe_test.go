@@ -150,9 +150,9 @@ func TestUpgradeCachedTwice(t *testing.T) {
 	change(first[1])
 }
 
-// TestFollowerEnds: when a process ends, what it has read of the purges of those before it was
+// TestPurgeReceiverEnds: when a process ends, what it has read of the purges of those before it was
 // done, and the rest is there for the next process, from the begin of a line on.
-func TestFollowerEnds(t *testing.T) {
+func TestPurgeReceiverEnds(t *testing.T) {
 	t.Parallel()
 	store := must.Get(cache.Open(cache.Options{Memory: 1 << 20}))(t)
 	t.Cleanup(store.Close)
@@ -166,7 +166,7 @@ func TestFollowerEnds(t *testing.T) {
 	r, w := must.Pipe(t)
 	ended, _ := must.Pipe(t) // of a process that is there no more
 	ended.Close()
-	f := server.Follow(store, logtext.Quiet, ended, r)
+	f := server.ReceivePurges(store, logtext.Quiet, ended, r)
 	const all = `{"tags":["a"]}` + "\n" + `{"tags":["b"]}` + "\n" + `{"tags":["c"]}` + "\n"
 	must.Get(w.WriteString(all[:20]))(t)
 	wait.Until(t, "the first one", func() bool {
