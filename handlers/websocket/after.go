@@ -2,34 +2,33 @@ package websocket
 
 import "time"
 
-// After has f called once, when d has passed, on the connection's thread, as the methods of its
-// Handler are. A later call replaces what an earlier one has asked for; with a nil f it only ends
-// that. It is for connections under Serve, and does nothing for others, nor once the connection has
-// ended.
+// After calls f once, when d has passed, on the connection's thread, like the methods of its
+// Handler. A later call replaces the timer of an earlier one; with a nil f it only stops that
+// timer. After is for connections under Serve. It does nothing for others, or once the connection
+// has ended.
 func (c *Conn) After(d time.Duration, f func(c *Conn)) {
-	if c.h == nil || c.phase >= closed {
+	if c.handler == nil || c.phase >= closed {
 		return
 	}
-	x := c.more()
-	x.then, x.due = f, c.now()+max(d, 0)
+	x := c.ensureExtra()
+	x.timer, x.timerDue = f, c.now()+max(d, 0)
 }
 
-// untilDue returns how long it is until something is due that After was asked for; negative:
-// nothing is.
-func (c *Conn) untilDue() time.Duration {
-	if c.extra == nil || c.extra.then == nil {
+// untilTimer returns the time until the timer of After is due; negative: there is no timer.
+func (c *Conn) untilTimer() time.Duration {
+	if c.extra == nil || c.extra.timer == nil {
 		return -1
 	}
-	return max(c.extra.due-c.now(), 0)
+	return max(c.extra.timerDue-c.now(), 0)
 }
 
-// then calls what is due, if something is.
-func (c *Conn) then() bool {
-	if c.untilDue() != 0 {
+// runTimer calls the function of After if it is due, and reports that.
+func (c *Conn) runTimer() bool {
+	if c.untilTimer() != 0 {
 		return false
 	}
-	f := c.extra.then
-	c.extra.then, c.extra.due = nil, 0
+	f := c.extra.timer
+	c.extra.timer, c.extra.timerDue = nil, 0
 	f(c)
 	return true
 }

@@ -9,32 +9,32 @@ import (
 
 // Watch implements loop.Source.
 func (c *Conn) Watch(t *loop.Thread) error {
-	c.unshow()
+	c.takeBackInput()
 	return c.source().Watch(t)
 }
 
 // Unwatch implements loop.Source.
 func (c *Conn) Unwatch(t *loop.Thread) { c.source().Unwatch(t) }
 
-// Ready implements loop.Source: a message has begun, or AwaitAny has something else to see to.
+// Ready implements loop.Source: a message has begun, or AwaitAny has other work for the connection.
 func (c *Conn) Ready() bool {
-	for c.err == nil && !c.begun && !c.over &&
-		(c.want.continuation || !c.thread.Loop().Stopping()) {
+	for c.err == nil && !c.begun && !c.inputEnded &&
+		(c.expected.continuation || !c.thread.Loop().Stopping()) {
 		if _, n, err := c.next(); n > 0 || err != nil {
 			return true
 		}
-		if !c.fill() && !c.over {
-			return c.r < c.w && c.until == 0 // a beginning: from now on there is a limit
+		if !c.fill() && !c.inputEnded {
+			return c.r < c.w && c.until == 0 // a message has begun: from now on there is a limit
 		}
 	}
 	return true
 }
 
-// AwaitAny waits as Thread.AwaitAny does, and sees to the connection meanwhile: it answers pings
-// and closes, sends pings, and notices peers that do not answer them. A thread that waits for
-// messages must use it. If c is among the sources, it is ready when a message has begun; else
-// messages wait. The error is that of Thread.AwaitAny, or the *CloseError with which the connection
-// has ended, with the index -1.
+// AwaitAny waits like Thread.AwaitAny, and serves the connection meanwhile: it answers pings and
+// closes, sends pings, and notices peers that do not answer them. A thread that waits for messages
+// must use it. If c is among the sources, it is ready when a message has begun; otherwise messages
+// wait. The error is that of Thread.AwaitAny, or the *CloseError with which the connection has
+// ended, with the index -1.
 func (c *Conn) AwaitAny(d time.Duration, sources ...loop.Source) (int, error) {
 	c.release()
 	var until time.Time
@@ -55,11 +55,11 @@ func (c *Conn) AwaitAny(d time.Duration, sources ...loop.Source) (int, error) {
 			return 0, nil
 		}
 		limit, also := time.Duration(-1), c.thread.Loop().Stopped()
-		if !begun { // or it is for the program to read it, and nothing is heard until then
+		if !begun { // otherwise the program has to read, and the connection hears nothing until then
 			if limit, err = c.keepAlive(); err != nil {
 				return -1, err
 			}
-			if left := c.windowLeft(); left >= 0 {
+			if left := c.untilWindowDrop(); left >= 0 {
 				limit = min(limit, left)
 			}
 			also = c
@@ -86,7 +86,7 @@ func (c *Conn) AwaitAny(d time.Duration, sources ...loop.Source) (int, error) {
 		case err == nil && i == len(sources) && begun:
 			return -1, c.fail(GoingAway, "")
 		case err == nil && all[i] == loop.Source(c) && (!c.begun || own < 0):
-			// c was ready for something else than a message that the caller waits for.
+			// c was ready, but not for a message that the caller waits for.
 		case err == loop.ErrDeadlineExceeded && (d < 0 || c.thread.Loop().Time().Before(until)):
 			// The limit was keepAlive's.
 		default:
@@ -99,46 +99,46 @@ func (c *Conn) AwaitAny(d time.Duration, sources ...loop.Source) (int, error) {
 // answered one. It returns how long the thread may wait until something comes or keepAlive is to be
 // called again: 0 after a ping, which may have waited for room.
 func (c *Conn) keepAlive() (time.Duration, error) {
-	if c.r < c.w || c.want.continuation { // there is a beginning
+	if c.r < c.w || c.expected.continuation { // a frame or a message has begun
 		left := c.messageLeft()
 		if left <= 0 {
-			return 0, c.violated(errTooSlow)
+			return 0, c.failProtocol(errTooSlow)
 		}
 		return left, nil
 	}
 	interval, idle, pings := c.set.keepAlive()
 	now := c.now()
-	switch silent := now - c.heard; {
-	case !c.asked && silent >= interval, silent >= idle && c.reads(idle-interval):
-		c.asked, c.taken = true, c.link.Progress()
+	switch silent := now - c.lastInput; {
+	case !c.pingDue && silent >= interval, silent >= idle && c.readsFastEnough(idle-interval):
+		c.pingDue, c.progress = true, c.link.Progress()
 		if pings {
 			if c.control(opPing, nil); c.err != nil {
 				return 0, c.err
 			}
 		}
-		c.heard = c.now() - interval // if this is late, it is not the peer's fault
+		c.lastInput = c.now() - interval // the peer is not to blame if this thread is late
 		return 0, nil
 	case silent >= idle:
 		c.link.ResetOnClose()
-		return 0, c.broken(errSilent)
+		return 0, c.setError(errSilent)
 	}
-	if !c.asked {
+	if !c.pingDue {
 		idle = interval
 	}
-	return idle - (now - c.heard), nil
+	return idle - (now - c.lastInput), nil
 }
 
-// reads reports whether the peer has read, in the last d, at least at the pace that a write asks
-// for. Then it is alive even if it says nothing: megabytes may stand before the ping, in its kernel
-// and in ours.
-func (c *Conn) reads(d time.Duration) bool {
+// readsFastEnough reports whether the peer has read, in the last d, at least at the pace that a
+// write demands. Then the peer is alive even if it sends nothing: megabytes may stand before the
+// ping, in its kernel and in ours.
+func (c *Conn) readsFastEnough(d time.Duration) bool {
 	within := c.set.writeTimeout()
 	if c.set.WriteTimeout < 0 {
 		within = defaultWriteTimeout
 	}
-	return c.link.Progress()-c.taken >= max(int64(writePiece*(float64(d)/float64(within))),
+	return c.link.Progress()-c.progress >= max(int64(writePiece*(float64(d)/float64(within))),
 		leastProgress)
 }
 
-// leastProgress is more than the window of a peer's kernel moves while its program reads nothing.
+// leastProgress is more than a peer's kernel takes while its program reads nothing.
 const leastProgress = 4 << 10

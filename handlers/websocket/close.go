@@ -25,7 +25,7 @@ var (
 // closeWait bounds the wait for a peer's answer to a close. It is a variable only for tests.
 var closeWait = 5 * time.Second
 
-// act does what a control frame asks for.
+// act acts on a control frame.
 func (c *Conn) act(opcode byte, payload []byte) {
 	switch opcode {
 	case opPing:
@@ -35,12 +35,12 @@ func (c *Conn) act(opcode byte, payload []byte) {
 	case opClose:
 		code, text, err := parseClose(payload)
 		if err != nil {
-			_ = c.violated(err)
+			_ = c.failProtocol(err)
 			return
 		}
 		c.control(opClose, closePayload(code, ""))
 		// This is how the connection has ended, even if the peer was gone before it could be answered.
-		c.err, c.answered = &CloseError{Code: code, Text: text}, true
+		c.err, c.closeReceived = &CloseError{Code: code, Text: text}, true
 	}
 }
 
@@ -71,7 +71,7 @@ func parseClose(p []byte) (code int, text string, err *CloseError) {
 	return code, string(p[2:]), nil
 }
 
-// validCode reports whether a code may be on the wire: registered with IANA for that, or free for
+// validCode reports whether a code may be sent: it is registered with IANA for that, or free for
 // use.
 func validCode(code int) bool {
 	switch {
@@ -88,7 +88,7 @@ func (c *Conn) control(opcode byte, payload []byte) { _ = c.sendFrame(finBit|opc
 func (c *Conn) fail(code int, reason string) error {
 	if c.err == nil {
 		if c.thread.Loop().Stopping() {
-			c.hurry()
+			c.limitClose()
 		}
 		c.control(opClose, closePayload(code, reason))
 	}
@@ -98,33 +98,33 @@ func (c *Conn) fail(code int, reason string) error {
 	return c.err
 }
 
-// violated fails the connection of a peer that breaks the protocol or a limit (RFC 6455 section
+// failProtocol fails the connection of a peer that breaks the protocol or a limit (RFC 6455 section
 // 7.1.7), and waits for no answer.
-func (c *Conn) violated(e *CloseError) error {
+func (c *Conn) failProtocol(e *CloseError) error {
 	if c.err == nil {
 		_ = c.fail(e.Code, e.Text)
-		c.lost = true
+		c.framingLost = true
 	}
 	return c.err
 }
 
-// Close closes the connection with a code and a reason for the peer, of which it sends 123 bytes.
-// It waits for the peer's answer, five seconds at most, and drops what else comes; without an
+// Close closes the connection with a code and a reason for the peer, cut to 123 bytes. It waits
+// five seconds at most for the peer's answer, and drops messages that arrive before it; without an
 // answer it returns an error. If the connection has ended already, it sends nothing. A code that
 // must not be sent becomes InternalError. Close also closes the socket of a connection that was
-// dialed; that of others is closed when the handler has returned.
+// dialed; other sockets are closed when the handler has returned.
 func (c *Conn) Close(code int, reason string) error {
 	if code != NoStatus && !validCode(code) {
 		code = InternalError
 	}
-	if c.want.server {
-		defer c.below().Close() // also if the thread is killed
+	if c.expected.server {
+		defer c.transport().Close() // also if the thread is killed
 	}
-	defer func() { // also when it was killed, and there is no room for the close frame
+	defer func() { // also when the thread was killed, and the socket has no room for the close frame
 		if c.err == nil {
-			_ = c.broken(errCut)
+			_ = c.setError(errCut)
 		}
-		c.letGo()
+		c.releaseMessages()
 	}()
 	_ = c.fail(code, strings.ToValidUTF8(reason[:min(len(reason), maxControl-2)], ""))
 	return c.finish()
@@ -151,28 +151,28 @@ func (c *Conn) end() {
 // unread input resets it, and a reset can take the last frame away from a peer that has not read it
 // yet.
 func (c *Conn) finish() error {
-	c.letGo()
-	if c.answered {
+	c.releaseMessages()
+	if c.closeReceived {
 		return nil
 	}
-	c.answered = true // or never will be
-	if c.lost {
+	c.closeReceived = true // or none will be
+	if c.framingLost {
 		c.closeWrite()
 	}
 	limit := closeWait
 	if c.thread.Loop().Stopping() {
-		limit /= 10 // a stop is not to wait for clients that keep their end open
+		limit /= 10 // a stop does not wait long for clients that keep their end open
 	}
 	until := time.Now().Add(limit) // the loop's time is that of its turn
 	for late := false; !c.drop(); {
-		if late { // also where there is no end to what it sends
+		if late { // also where the peer sends without end
 			return loop.ErrDeadlineExceeded
 		}
 		left := until.Sub(c.thread.Loop().Time())
 		late = left <= 0
 		switch {
-		case c.fill(): // if this loop is late, what has come in time
-		case c.over:
+		case c.fill(): // if this loop is late, input may have come in time
+		case c.inputEnded:
 			return c.extra.readErr
 		case !late:
 			if err := c.link.AwaitRead(left); err != nil {
@@ -183,36 +183,36 @@ func (c *Conn) finish() error {
 	return nil
 }
 
-// letGo gives up what a connection that has ended holds for messages.
-func (c *Conn) letGo() {
+// releaseMessages frees the buffers of a connection that has ended.
+func (c *Conn) releaseMessages() {
 	c.release()
-	c.dropSent()
-	c.dropGot()
+	c.dropWriteWindow()
+	c.dropReadWindow()
 	if c.extra != nil && c.extra.box != nil {
 		c.extra.box.end(c.err)
 	}
 }
 
-// drop drops what is in the buffer, and reports whether a close frame was in it.
+// drop drops the input in the buffer, and reports whether it had a close frame.
 func (c *Conn) drop() bool {
 	for c.r < c.w {
-		if !c.begun && !c.lost {
+		if !c.begun && !c.framingLost {
 			h, n, err := c.next()
 			switch {
 			case err != nil:
-				c.lost = true
+				c.framingLost = true
 			case n == 0:
 				return false
 			case h.opcode == opClose:
 				return true
 			case !h.control():
-				c.want.continuation = !h.fin
+				c.expected.continuation = !h.fin
 			}
 			c.use(n)
 			c.frame, c.at, c.begun = h, 0, true
 		}
 		n := int64(c.w - c.r)
-		if !c.lost {
+		if !c.framingLost {
 			n = min(c.frame.length-c.at, n)
 			c.at += n
 			c.begun = c.at < c.frame.length
@@ -222,7 +222,7 @@ func (c *Conn) drop() bool {
 	return false
 }
 
-// closeWrite tells the peer that nothing more will come.
+// closeWrite shuts the sending half of the connection.
 func (c *Conn) closeWrite() {
 	if c.tls != nil {
 		_ = c.tls.CloseWrite()

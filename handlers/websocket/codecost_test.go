@@ -32,7 +32,8 @@ func BenchmarkPath(b *testing.B) {
 			mask(key, 0, p)
 			frame := append(appendMasked(nil, finBit|opBinary, size, key), p...)
 			loops.Run(b, func(t *loop.Thread) {
-				c := &Conn{work: &work{link: &endless{frame: frame}}, thread: t, set: new(Upgrader)}
+				c := &Conn{activeState: &activeState{link: &endless{frame: frame}}, thread: t,
+					set: new(Upgrader)}
 				b.ReportAllocs()
 				for b.Loop() {
 					kind, p, err := c.ReadMessage()

@@ -18,9 +18,9 @@ const (
 	Text   = opText
 	Binary = opBinary
 
-	// Uncompressed is for a message that is to go out as it is, on a connection with compression,
-	// too: because it is compressed already, or has a secret beside what an attacker can choose, and
-	// its length would tell of it. Text|Uncompressed is a kind for the methods that write.
+	// Uncompressed is for a message that is not to be compressed: because it is compressed already, or
+	// because it has a secret beside text that an attacker can choose, so that its length would reveal
+	// the secret. Text|Uncompressed is a kind for the methods that write.
 	Uncompressed = 0x100
 )
 
@@ -55,96 +55,96 @@ func (e *CloseError) Error() string {
 }
 
 // Conn is one end of a WebSocket: the server's, from an Upgrader, or the client's, from a Dialer.
-// It belongs to the thread of its request, or to the one that has dialed. That thread reads and
-// writes, and waits for messages and other sources in AwaitAny. Others have a Mailbox. The server's
-// end ends with the handler: if that has not closed it, it is closed when the handler returns. The
-// client's has to be closed.
+// It belongs to the thread of its request, or to the thread that has dialed. That thread reads and
+// writes, and waits for messages and other sources in AwaitAny. Other threads use a Mailbox. When
+// the handler returns, the server's end is closed, if the handler has not closed it. The program
+// has to close the client's end.
 type Conn struct {
-	*work  // nil while the connection is idle under Serve, see Detach
-	thread *loop.Thread
-	set    *Upgrader
-	extra  *extra // nil: none of it is set
+	*activeState // nil while the connection is idle under Serve, see Detach
+	thread       *loop.Thread
+	set          *Upgrader
+	extra        *extra // nil: none of it is set
 
 	// Under Serve.
-	h       Handler // nil: the handler of the request has the connection
-	follows *follow
+	handler       Handler // nil: the handler of the request has the connection
+	subscriptions *subscription
 
-	want expected
+	expected expected
 
 	// Compression, as it was agreed upon.
-	takes bool  // messages to the peer may refer to earlier ones
-	keeps uint8 // messages from the peer may refer to so many bytes, as a power of 2; 0: to none
+	writeTakeover bool  // messages to the peer may refer to earlier ones (RFC 7692: context takeover)
+	readTakeover  uint8 // messages from the peer may refer to 2^readTakeover bytes before; 0: to none
 
-	// What else is known.
-	asked    bool // for a sign of life, since heard
-	answered bool // no close frame is to come from the peer, or it has come
-	lost     bool // the beginning of the next frame is unknown
-	over     bool // nothing more will come
+	// Other state.
+	pingDue       bool // a ping was sent since lastInput, or would have been
+	closeReceived bool // a close frame of the peer has come, or none will come
+	framingLost   bool // it is unknown where the next frame begins
+	inputEnded    bool // no more input will come
 
-	cut        bool   // a write has begun and not ended
-	phase      phase  // under Serve
-	threadOnly bool   // a function of Relay has panicked on the loop, and is for the thread now
-	protocol   uint16 // which of set.Subprotocols, counted from 1; 0: none
+	writeBroken   bool   // a frame was written in part
+	phase         phase  // under Serve
+	relayOnThread bool   // a function of Relay has panicked on the loop; now the thread calls it
+	protocol      uint16 // which of set.Subprotocols, counted from 1; 0: none
 
-	heard time.Duration // when something came last, a point of the loop's clock (see Loop.Clock)
+	lastInput time.Duration // when the last input came, by the loop's clock (see Loop.Clock)
 }
 
-// work is what a connection has while it is at work. Its zero value, but for link and tls, is that
-// of a connection between two messages.
-type work struct {
+// activeState is the state of a connection while it is at work. Its zero value, except link and
+// tls, is that of a connection between two messages.
+type activeState struct {
 	link conn.Link
 	tls  *tls.Conn   // over link; nil: none
 	err  *CloseError // what the connection has ended with
 
-	// Input. buf is held only while it has bytes in it: buf[r:w] has come and is not used yet.
-	buf   *[bufferSize]byte
-	r, w  int32
-	shown int32 // of these bytes, so many were given out by ReadMessage
-	empty int32 // of this message's frames so far, those without any bytes
+	// Input. buf is held only while it has bytes in it: buf[r:w] is input that is not used yet.
+	buf      *[bufferSize]byte
+	r, w     int32
+	returned int32 // how many of these bytes ReadMessage has returned
+	empty    int32 // how many frames of this message were empty so far
 
 	// The message that has begun.
-	frame   header  // of data: of that frame what is left to read
-	at      int64   // bytes of the frame's payload that were read
-	total   int64   // bytes of the message's frames so far
-	message *[]byte // given out by ReadMessage
-	kind    byte    // Text or Binary
-	begun   bool    // a frame of data has, and not all of it was read
-	packed  bool    // the message is compressed
+	frame      header  // of data: the part that is left to read
+	at         int64   // bytes of the frame's payload that were read
+	total      int64   // bytes of the message's frames so far
+	message    *[]byte // returned by ReadMessage
+	kind       byte    // Text or Binary
+	begun      bool    // a frame of data has begun, and was not read to its end
+	compressed bool    // the message is compressed
 
-	// A point of the loop's clock, 0: none. It is the end of the message that has begun, once it was
-	// waited for; and in phase closing, when the peer is given up.
+	// A point of the loop's clock; 0: none. By then a message that has begun has to be complete, once
+	// the thread has waited for it; in phase closing, by then the peer has to answer.
 	until time.Duration
 
-	taken int64 // the peer's progress, when it was asked
+	progress int64 // how much the peer had read at the last check
 }
 
-var works = sync.Pool{New: func() any { return new(work) }}
+var activeStates = sync.Pool{New: func() any { return new(activeState) }}
 
-// extra is what few connections have, or none while it is idle without a coroutine.
+// extra has the state that few connections need, and none that is idle without a coroutine.
 type extra struct {
-	input   loop.Source   // what a wait for input watches
-	early   *bufio.Reader // what has come with the request
-	readErr error         // why nothing more will come
+	input   loop.Source   // the source of a wait for input
+	early   *bufio.Reader // input that came with the request
+	readErr error         // why no more input will come
 
 	readBy, writeBy time.Duration // the program's deadlines, points of the loop's clock; 0: none
 	readLimit       int64         // the program's; 0: the Upgrader's
 
-	sent *window // what messages to the peer refer to; nil: to nothing
-	got  []byte  // what messages from the peer may refer to
+	writeWindow *window // to which messages to the peer refer; nil: to nothing
+	readWindow  []byte  // to which messages from the peer may refer
 
 	box    *Mailbox       // nil: none was asked for
-	reader *messageReader // what the program has not read to its end
-	writer *messageWriter // what the program writes
+	reader *messageReader // of a message that the program reads
+	writer *messageWriter // of a message that the program writes
 
-	then func(c *Conn) // what After was asked for; nil: nothing
-	due  time.Duration // when, a point of the loop's clock
+	timer    func(c *Conn) // of After; nil: none
+	timerDue time.Duration // when timer is due, by the loop's clock
 
-	rest []byte // of a frame that Notified has begun
+	unsentFrame []byte // of a frame that Notified has sent in part
 
-	lastBy time.Duration // when it sends no more at a stop, a point of the loop's clock; 0: not known
-	last   bool          // it sends its last, see sendLast
+	finalDeadline time.Duration // when it stops sending at a stop, by the loop's clock; 0: not known
+	sendsFinal    bool          // it sends its final messages, see sendFinal
 
-	pinged, trip time.Duration // when Ping has asked, and how long the last answer took
+	pingSentAt, roundTrip time.Duration // when Ping sent a ping, and how long the last pong took
 }
 
 const bufferSize = 4 << 10
@@ -154,12 +154,12 @@ var (
 	messages = sync.Pool{New: func() any { b := make([]byte, 0, bufferSize); return &b }}
 )
 
-// keptMessage is the size of the largest buffer that is kept for other messages: the default
+// maxPooledMessage is the size of the largest buffer that is kept for other messages: the default
 // ReadLimit fits.
-const keptMessage = 80 << 10
+const maxPooledMessage = 80 << 10
 
-// more returns what few connections have, to change it.
-func (c *Conn) more() *extra {
+// ensureExtra returns c.extra, which it makes if needed.
+func (c *Conn) ensureExtra() *extra {
 	if c.extra == nil {
 		c.extra = new(extra)
 	}
@@ -186,7 +186,7 @@ func (c *Conn) RemoteAddr() net.Addr { return c.link.RemoteAddr() }
 
 // SetReadLimit sets how long a message may be from now on, in bytes on the wire and again after
 // inflation, instead of the Upgrader's ReadLimit; 0: that one again; negative: no limit.
-func (c *Conn) SetReadLimit(n int64) { c.more().readLimit = n }
+func (c *Conn) SetReadLimit(n int64) { c.ensureExtra().readLimit = n }
 
 func (c *Conn) readLimit() int64 {
 	if c.extra != nil && c.extra.readLimit != 0 {
@@ -195,15 +195,15 @@ func (c *Conn) readLimit() int64 {
 	return c.set.readLimit()
 }
 
-// SetReadDeadline sets the time by which a message has to have come; the zero Time: none. Between
-// messages, a read that finds it passed returns loop.ErrDeadlineExceeded, and the connection goes
-// on. Within a message, it ends the connection with PolicyViolation, as Upgrader.MessageTimeout
-// does; and under Serve also between messages, unless the Handler has set another one by then.
-func (c *Conn) SetReadDeadline(by time.Time) { c.more().readBy = c.clock(by) }
+// SetReadDeadline sets the time by which a message has to be complete; the zero Time: none. Between
+// messages, a read after that time returns loop.ErrDeadlineExceeded, and the connection goes on.
+// Within a message, it ends the connection with PolicyViolation, as Upgrader.MessageTimeout does;
+// and under Serve also between messages, unless the Handler has set another one by then.
+func (c *Conn) SetReadDeadline(by time.Time) { c.ensureExtra().readBy = c.clock(by) }
 
-// SetWriteDeadline sets the time by which what is written has to have been taken by the peer; the
-// zero Time: none. A write that is not done by then breaks the connection.
-func (c *Conn) SetWriteDeadline(by time.Time) { c.more().writeBy = c.clock(by) }
+// SetWriteDeadline sets the time by which the peer has to take all output; the zero Time: none. A
+// write that is not complete by then breaks the connection.
+func (c *Conn) SetWriteDeadline(by time.Time) { c.ensureExtra().writeBy = c.clock(by) }
 
 // clock returns a time as a point of the loop's clock.
 func (c *Conn) clock(t time.Time) time.Duration {
@@ -219,22 +219,23 @@ func (c *Conn) clock(t time.Time) time.Duration {
 // now is the time of the loop's turn.
 func (c *Conn) now() time.Duration { return c.clock(c.thread.Loop().Time()) }
 
-// exactly is the time of this moment: the thread may have computed since its turn began.
-func (c *Conn) exactly() time.Duration { return c.clock(time.Now()) }
+// exactNow returns the present time, not that of the loop's turn: the thread may have computed
+// since the turn began.
+func (c *Conn) exactNow() time.Duration { return c.clock(time.Now()) }
 
-// release takes the last message back.
+// release frees the message that ReadMessage has returned.
 func (c *Conn) release() {
-	c.unshow()
+	c.takeBackInput()
 	if m := c.message; m != nil {
 		c.message = nil
 		recycle(m)
 	}
 }
 
-// unshow takes the last message back if it was a part of the input's buffer.
-func (c *Conn) unshow() {
-	if n := c.shown; n > 0 {
-		c.shown = 0
+// takeBackInput frees the returned message if it is a part of the input buffer.
+func (c *Conn) takeBackInput() {
+	if n := c.returned; n > 0 {
+		c.returned = 0
 		invariants.Mangle(c.buf[c.r : c.r+n])
 		c.use(int(n))
 	}
@@ -242,30 +243,30 @@ func (c *Conn) unshow() {
 
 func recycle(m *[]byte) {
 	invariants.Mangle(*m)
-	if cap(*m) <= keptMessage {
+	if cap(*m) <= maxPooledMessage {
 		messages.Put(m)
 	}
 }
 
-// broken notes that the connection has ended with err, if it has not ended before.
-func (c *Conn) broken(err error) error {
+// setError notes that the connection has ended with err, if it has not ended before.
+func (c *Conn) setError(err error) error {
 	if c.err == nil {
-		c.err, c.answered = &CloseError{Code: Abnormal, Text: err.Error()}, true
+		c.err, c.closeReceived = &CloseError{Code: Abnormal, Text: err.Error()}, true
 	}
 	return c.err
 }
 
-// below returns what frames are read from and written to.
-func (c *Conn) below() net.Conn {
+// transport returns the net.Conn below the frames.
+func (c *Conn) transport() net.Conn {
 	if c.tls != nil {
 		return c.tls
 	}
 	return c.link
 }
 
-// source returns what a wait for input watches.
+// source returns the source of a wait for input.
 func (c *Conn) source() loop.Source {
-	x := c.more()
+	x := c.ensureExtra()
 	if x.input == nil {
 		x.input = c.link.Readable()
 	}

@@ -14,8 +14,8 @@ const (
 	defaultThreshold         = 256
 	defaultTakeoverThreshold = 64
 
-	// blockEnd is what a Flush writes at last: an empty stored block, of which the sender removes
-	// these bytes (RFC 7692 section 7.2.1).
+	// blockEnd is the end of a Flush: an empty stored block, of which the sender removes these bytes
+	// (RFC 7692 section 7.2.1).
 	blockEnd = "\x00\x00\xff\xff"
 )
 
@@ -26,7 +26,7 @@ type deflater struct {
 	out  []byte // where into is nil
 }
 
-// Write takes what the flate.Writer has compressed.
+// Write takes the output of the flate.Writer.
 func (d *deflater) Write(p []byte) (int, error) {
 	if d.into != nil {
 		return d.into.Write(p)
@@ -77,45 +77,45 @@ func (u *Upgrader) level() int {
 
 // compresses reports whether a message of n bytes is compressed.
 func (c *Conn) compresses(n int) bool {
-	if !c.want.deflate {
+	if !c.expected.deflate {
 		return false
 	}
 	least := c.set.CompressionThreshold
 	if least == 0 {
-		if least = defaultThreshold; c.takes {
+		if least = defaultThreshold; c.writeTakeover {
 			least = defaultTakeoverThreshold
 		}
 	}
 	return n >= least
 }
 
-// sentWindow is how much of what it has sent a connection refers to. The peer's window is 32 KiB,
-// and a sender need not use all of it: four times as much makes messages that are alike shorter by
-// some percent, and costs three times the time.
-const sentWindow = 8 << 10
+// writeWindowSize is how many bytes of earlier messages a message to the peer may refer to. The
+// peer's window is 32 KiB, but a sender need not use all of it: a window four times as large makes
+// similar messages a few percent shorter, and costs three times the time.
+const writeWindowSize = 8 << 10
 
-// maxWindows is how many connections of the process have a window of what they have sent, of
-// 8 KiB each. The others compress each message by itself, which a peer cannot tell from a sender
-// that finds nothing to refer to.
+// maxWindows is how many connections of the process have a write window of 8 KiB at a time. The
+// others compress each message by itself, which a peer cannot tell from a sender that finds nothing
+// to refer to.
 const maxWindows = 4 << 10
 
-// windowTime is how long a connection keeps the window of what it has sent, after the last time.
+// windowTime is how long a connection keeps its write window after it has sent a message.
 const windowTime = 10 * time.Second
 
 var (
-	windowsHeld atomic.Int32
+	windowCount atomic.Int32
 	windows     = sync.Pool{New: func() any { return new(window) }}
 )
 
-// window is the end of what a connection has sent in compressed messages: what later ones may refer
-// to. It has all of what the peer has got since some message, and the peer keeps more.
+// window has the last bytes of the compressed messages that a connection has sent, to which later
+// ones may refer. It may begin later than the peer's window, but has no gaps.
 type window struct {
-	b    [sentWindow]byte
+	b    [writeWindowSize]byte
 	n    int
 	used time.Duration // when last, see Loop.Clock
 }
 
-// bytes returns what may be referred to; nothing for nil.
+// bytes returns the bytes to which a message may refer, none for a nil window.
 func (w *window) bytes() []byte {
 	if w == nil {
 		return nil
@@ -123,7 +123,7 @@ func (w *window) bytes() []byte {
 	return w.b[:w.n]
 }
 
-// add adds what was sent.
+// add adds bytes of a sent message.
 func (w *window) add(p []byte) {
 	if w == nil {
 		return
@@ -135,87 +135,87 @@ func (w *window) add(p []byte) {
 	w.n += copy(w.b[w.n:], p)
 }
 
-// sentWindow returns the window of what c has sent; nil: c has none, for the time being.
-func (c *Conn) sentWindow() *window {
-	if !c.takes {
+// useWriteWindow returns the write window of c; nil: c has none at present.
+func (c *Conn) useWriteWindow() *window {
+	if !c.writeTakeover {
 		return nil
 	}
-	x := c.more()
-	if x.sent == nil {
-		if windowsHeld.Add(1) > maxWindows {
-			windowsHeld.Add(-1)
+	x := c.ensureExtra()
+	if x.writeWindow == nil {
+		if windowCount.Add(1) > maxWindows {
+			windowCount.Add(-1)
 			return nil
 		}
-		x.sent = windows.Get().(*window)
+		x.writeWindow = windows.Get().(*window)
 	}
-	x.sent.used = c.now()
-	return x.sent
+	x.writeWindow.used = c.now()
+	return x.writeWindow
 }
 
-// dropSent gives up the window of what c has sent.
-func (c *Conn) dropSent() {
-	if c.extra == nil || c.extra.sent == nil {
+// dropWriteWindow frees the write window.
+func (c *Conn) dropWriteWindow() {
+	if c.extra == nil || c.extra.writeWindow == nil {
 		return
 	}
-	w := c.extra.sent
-	c.extra.sent = nil
+	w := c.extra.writeWindow
+	c.extra.writeWindow = nil
 	w.n = 0
 	windows.Put(w)
-	windowsHeld.Add(-1)
+	windowCount.Add(-1)
 }
 
-// windowLeft returns how long c may wait until it gives up the window of what it has sent, if it
-// sends nothing more; negative: without limit. It gives up one that is due. What a program writes
-// in parts needs it as long as the writer is open.
-func (c *Conn) windowLeft() time.Duration {
-	if c.extra == nil || c.extra.sent == nil || c.writing() {
+// untilWindowDrop returns the time until c frees its write window, if it sends nothing more;
+// negative: without limit. It frees a window that is due. An open writer keeps the window.
+func (c *Conn) untilWindowDrop() time.Duration {
+	if c.extra == nil || c.extra.writeWindow == nil || c.writing() {
 		return -1
 	}
-	left := c.extra.sent.used + windowTime - c.now()
+	left := c.extra.writeWindow.used + windowTime - c.now()
 	if left <= 0 {
-		c.dropSent()
+		c.dropWriteWindow()
 		return -1
 	}
 	return left
 }
 
-// dropGot gives up what the peer may have referred to, on a connection that has ended.
-func (c *Conn) dropGot() {
-	if c.keeps > 0 {
-		if c.want.server {
-			agreedUpon.Add(-1 << c.keeps)
+// dropReadWindow frees the read window of a connection that has ended.
+func (c *Conn) dropReadWindow() {
+	if c.readTakeover > 0 {
+		if c.expected.server {
+			readWindowBytes.Add(-1 << c.readTakeover)
 		} else {
-			disagree(client(c.link.RemoteAddr()), c.keeps)
+			releaseWindow(client(c.link.RemoteAddr()), c.readTakeover)
 		}
-		c.keeps = 0
+		c.readTakeover = 0
 	}
 	if c.extra != nil {
-		c.extra.got = nil
+		c.extra.readWindow = nil
 	}
 }
 
-// got returns what the peer may refer to: the end of its compressed messages so far.
-func (c *Conn) got() []byte {
+// peerWindow returns the bytes to which the peer may refer: the last ones of its compressed
+// messages so far.
+func (c *Conn) peerWindow() []byte {
 	if c.extra == nil {
 		return nil
 	}
-	return c.extra.got
+	return c.extra.readWindow
 }
 
-// remember adds a part of a compressed message to what the peer may refer to.
-func (c *Conn) remember(p []byte) {
-	if c.keeps == 0 {
+// addToReadWindow adds a part of a compressed message of the peer.
+func (c *Conn) addToReadWindow(p []byte) {
+	if c.readTakeover == 0 {
 		return
 	}
-	x, size := c.more(), 1<<c.keeps
+	x, size := c.ensureExtra(), 1<<c.readTakeover
 	p = p[max(len(p)-size, 0):]
-	if over := len(x.got) + len(p) - size; over > 0 {
-		x.got = x.got[:copy(x.got, x.got[over:])]
+	if over := len(x.readWindow) + len(p) - size; over > 0 {
+		x.readWindow = x.readWindow[:copy(x.readWindow, x.readWindow[over:])]
 	}
-	if need := len(x.got) + len(p); need > cap(x.got) { // 2^keeps at most
-		grown := make([]byte, len(x.got), min(max(need, 2*cap(x.got)), size))
-		copy(grown, x.got)
-		x.got = grown
+	if need := len(x.readWindow) + len(p); need > cap(x.readWindow) { // 2^keeps at most
+		grown := make([]byte, len(x.readWindow), min(max(need, 2*cap(x.readWindow)), size))
+		copy(grown, x.readWindow)
+		x.readWindow = grown
 	}
-	x.got = append(x.got, p...)
+	x.readWindow = append(x.readWindow, p...)
 }

@@ -25,18 +25,18 @@ import (
 	"github.com/lwango/lwango/stream"
 )
 
-// Dialer connects to servers. The zero value is ready for use. All loops may use one, which must
-// not change then. The fields that an Upgrader has, too, say the same of this end: Takeover is
+// Dialer connects to servers. The zero value is ready for use. All loops may use one Dialer, which
+// must not change then. Fields that an Upgrader has, too, mean the same for this end: Takeover is
 // about messages to the server, and PeerTakeover about those from it.
 type Dialer struct {
-	Header       http.Header // further fields of the request; Host is the name that is asked for
+	Header       http.Header // further fields of the request; Host replaces the host of the URL
 	Subprotocols []string    // that the client speaks, the best first
 
 	// TLS is how to speak TLS with servers of wss; nil: with the system's authorities. Its functions
 	// are called on another goroutine than the loop's, and may wait.
 	TLS *tls.Config
 
-	// Net makes the connections; nil: as a zero one does. Its Timeout counts as well as Dial's limit.
+	// Net makes the connections; nil: a zero stream.Dialer. Its Timeout applies besides Dial's limit.
 	Net *stream.Dialer
 
 	Compression, Takeover, PeerTakeover    bool
@@ -47,7 +47,7 @@ type Dialer struct {
 	PingInterval, IdleTimeout    time.Duration
 }
 
-// Dial is the Dial of a zero Dialer.
+// Dial calls Dial of a zero Dialer.
 func Dial(t *loop.Thread, limit time.Duration, url string) (*Conn, http.Header, error) {
 	return new(Dialer).Dial(t, limit, url)
 }
@@ -58,10 +58,10 @@ const maxAnswer = 64 << 10
 // maxInterim is how many interim responses may come before it.
 const maxInterim = 10
 
-// Dial connects to the server of a URL, ws or wss, and makes the handshake, all of it within the
-// limit; negative: without. t is the calling thread, to which the Conn belongs. The caller closes
-// it with Conn.Close. A connection is made to that server and no other: neither through a proxy,
-// nor where a redirect points to. What TLS computes for the handshake does not hold up the loop.
+// Dial connects to the server of a URL, ws or wss, and makes the handshake, all within the limit;
+// negative: without limit. t is the calling thread, to which the Conn belongs. The caller closes it
+// with Conn.Close. A connection is made to that server and no other: neither through a proxy, nor
+// where a redirect points to. The TLS handshake does not block the loop.
 //
 // It returns the fields of the server's answer, too, if there was one. If the answer is not 101,
 // the error is a *HandshakeError with the answer's status. Other errors are those of stream.Dialer,
@@ -101,7 +101,7 @@ func (d *Dialer) dial(t *loop.Thread, limit time.Duration, address string) (
 	}
 	defer func() {
 		if c == nil { // also if the thread is killed
-			_ = s.Close() // not over: to tell a server that reads nothing takes seconds
+			_ = s.Close() // of the stream: close_notify to a server that reads nothing takes seconds
 		}
 	}()
 	var b [16]byte
@@ -135,16 +135,17 @@ func (d *Dialer) dial(t *loop.Thread, limit time.Duration, address string) (
 	}
 	_ = over.SetDeadline(time.Time{})
 	secure, _ := over.(*tls.Conn)
-	c = &Conn{work: &work{link: s, tls: secure}, thread: t, set: d.settings(),
-		want: expected{deflate: o.deflate, server: true}, takes: o.takes, keeps: o.keeps}
-	if c.keeps > 0 { // the server has its way
-		agreedUpon.Add(1 << c.keeps)
+	c = &Conn{activeState: &activeState{link: s, tls: secure}, thread: t, set: d.settings(),
+		expected:      expected{deflate: o.deflate, server: true},
+		writeTakeover: o.writeTakeover, readTakeover: o.readTakeover}
+	if c.readTakeover > 0 { // as the server has decided
+		readWindowBytes.Add(1 << c.readTakeover)
 	}
 	s.SetNoWait(true)
-	c.heard = c.now()
+	c.lastInput = c.now()
 	c.agreeOn(o.protocol)
 	if r.Buffered() > 0 {
-		c.more().early = r
+		c.ensureExtra().early = r
 	}
 	return c, resp.Header, nil
 }
@@ -257,11 +258,11 @@ func (d *Dialer) request(u *url.URL, key string) ([]byte, error) {
 	}
 	if d.Compression {
 		offer := deflate
-		if !d.PeerTakeover || agreedUpon.Load() >= maxAgreed {
-			offer += "; " + serverAlone
+		if !d.PeerTakeover || readWindowBytes.Load() >= maxReadWindows {
+			offer += "; " + serverNoTakeover
 		}
 		if !d.Takeover {
-			offer += "; " + clientAlone
+			offer += "; " + clientNoTakeover
 		}
 		b = appendField(b, "Sec-WebSocket-Extensions", offer)
 	}
@@ -275,7 +276,7 @@ func (d *Dialer) request(u *url.URL, key string) ([]byte, error) {
 	return append(b, "\r\n"...), nil
 }
 
-// reserved reports whether a field is the handshake's, or frames the request.
+// reserved reports whether a field belongs to the handshake or to the request's framing.
 func reserved(name string) bool {
 	return ascii.EqualFold(name, "Connection") || ascii.EqualFold(name, "Upgrade") ||
 		ascii.EqualFold(name, "Content-Length") || ascii.EqualFold(name, "Transfer-Encoding") ||
@@ -318,17 +319,17 @@ func (d *Dialer) agree(resp *http.Response, key string) (a agreed, err error) {
 			h.Values("Sec-WebSocket-Extensions"))
 	}
 	o := extensions[0]
-	a.deflate, a.takes = true, d.Takeover && !o.has(clientAlone)
-	if !o.has(serverAlone) {
-		// A server that was asked not to refer to earlier messages has to say that it will not. One
-		// that does not say so may.
-		a.keeps = o.window(serverWindow)
+	a.deflate, a.writeTakeover = true, d.Takeover && !o.has(clientNoTakeover)
+	if !o.has(serverNoTakeover) {
+		// A server that was asked for server_no_context_takeover has to confirm it. Without that, it may
+		// refer to earlier messages.
+		a.readTakeover = o.window(serverWindow)
 	}
 	return a, nil
 }
 
-// agreeable reports whether a server's answer to an offer can be meant. It cannot limit this end's
-// window, which the offer has not said to be possible (RFC 7692 section 7.1.2.2).
+// agreeable reports whether a server's answer to an offer is valid. The answer cannot limit this
+// end's window, since the offer has not allowed that (RFC 7692 section 7.1.2.2).
 func (o offer) agreeable() bool {
 	if o.has(clientWindow) {
 		return false
@@ -345,7 +346,7 @@ func (o offer) agreeable() bool {
 	return o.acceptable()
 }
 
-// settings returns the Upgrader that has what the Dialer has.
+// settings returns an Upgrader with the Dialer's fields.
 func (d *Dialer) settings() *Upgrader {
 	return &Upgrader{
 		Subprotocols:     d.Subprotocols,

@@ -1,5 +1,5 @@
 // Package websocket makes WebSockets (RFC 6455) of requests. It reads and writes frames on a green
-// thread, over the loop's own connection, and sees to limits, keep-alive, UTF-8 and the close.
+// thread, over the loop's own connection, and handles limits, keep-alive, UTF-8 and the close.
 //
 //	c, err := upgrader.Upgrade(req, resp)
 //	if err != nil {
@@ -18,8 +18,8 @@
 // connection's Mailbox. Between messages a connection holds no buffers. Dial makes the client's
 // end, which is a Conn, too.
 //
-// Of thousands of connections most wait. Under Upgrader.Serve one that waits holds no coroutine
-// either: a Handler is called for each message, and for what the connection has subscribed to.
+// Most of thousands of connections wait. Under Upgrader.Serve, a connection that waits holds no
+// coroutine either: a Handler is called for each message, and for messages of its subscriptions.
 //
 //	func (m *member) Open(c *websocket.Conn)                             { c.Subscribe(m.room,
 //	                                                                     pubsub.Options{}, m.said) }

@@ -18,16 +18,16 @@ func SetCloseWait(d time.Duration) (restore func()) {
 }
 
 // WindowsHeld returns how many connections have a window of what they have sent.
-func WindowsHeld() int { return int(windowsHeld.Load()) }
+func WindowsHeld() int { return int(windowCount.Load()) }
 
 // WindowsAgreed returns how many bytes the windows of what peers have sent may take that were
 // agreed upon. LeaveWindows leaves room for so many bytes more, until restore.
-func WindowsAgreed() int64 { return agreedUpon.Load() }
+func WindowsAgreed() int64 { return readWindowBytes.Load() }
 
 func LeaveWindows(n int64) (restore func()) {
-	taken := maxAgreed - n - agreedUpon.Load()
-	agreedUpon.Add(taken)
-	return func() { agreedUpon.Add(-taken) }
+	taken := maxReadWindows - n - readWindowBytes.Load()
+	readWindowBytes.Add(taken)
+	return func() { readWindowBytes.Add(-taken) }
 }
 
 // CheckUTF8 checks a text in parts of 0 to 3 bytes, which cuts says.
@@ -62,15 +62,15 @@ func Stuff(c *Conn) {
 }
 
 // MaxShare is how many of these bytes an address may have, if the others want them.
-const MaxShare = maxShare
+const MaxShare = maxClientWindows
 
 // Shares returns how many addresses have some.
 func Shares() int {
 	sharesMu.Lock()
 	defer sharesMu.Unlock()
-	return len(shares)
+	return len(windowsByClient)
 }
 
 // SetLastWords bounds how long a connection still sends at a stop. It is for before any server
 // runs.
-func SetLastWords(d time.Duration) { lastWords = d }
+func SetLastWords(d time.Duration) { finalSendTime = d }

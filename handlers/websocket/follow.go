@@ -11,41 +11,40 @@ type Topic interface {
 }
 
 // Subscribe subscribes a connection under Serve. f is called for each message, on the connection's
-// thread, as the methods of its Handler are; once with nil, if there will be no more (see
-// Subscription.Err). The subscription is the connection's, and ends with it, or by Unsubscribe. The
-// caller does not wait for it. The method that subscribes, and f, may take what has come by its
-// Next; f is called for the rest.
+// thread, like the methods of its Handler, and once with nil if no more will come (see
+// Subscription.Err). The subscription belongs to the connection, and ends with it, or by
+// Unsubscribe. The caller does not wait for it. The method that subscribes, and f, may take
+// messages by Next; f is called for the others.
 //
-// Relay is for messages that are sent as they are.
+// Relay is for messages that are sent without change.
 func (c *Conn) Subscribe(to Topic, o pubsub.Options,
 	f func(c *Conn, m *pubsub.Message)) *pubsub.Subscription {
 	o.Keep = true
 	sub := to.Subscribe(c.thread, o)
-	if c.h == nil || c.phase >= closed {
+	if c.handler == nil || c.phase >= closed {
 		sub.Unsubscribe()
 		return sub
 	}
 	if o.Group == "" {
-		_ = sub.Watch(c.thread) // as long as it lasts
+		_ = sub.Watch(c.thread) // until the subscription ends
 	}
-	at := &c.follows
+	at := &c.subscriptions
 	for *at != nil {
 		at = &(*at).next
 	}
-	*at = &follow{sub: sub, f: f}
+	*at = &subscription{sub: sub, f: f}
 	return sub
 }
 
 // Relay subscribes a connection under Serve to messages that are sent as frame, a pubsub.Shared,
 // makes them; it must not wait, nor call runtime.Goexit, and is called on the loop or on any
-// thread. Those that have come by then go out together. When there will be no more, because the
-// connection is too slow or has missed what was lost on its way from another process
-// (pubsub.ErrLagged), it is closed with TryAgainLater. It stays open after Unsubscribe, and if the
-// subscription was refused. For the rest see Subscribe.
+// thread. Messages that have arrived by then go out together. If the connection is too slow, or has
+// missed messages of another process (pubsub.ErrLagged), it is closed with TryAgainLater. It stays
+// open after Unsubscribe, and if the subscription was refused. For the rest see Subscribe.
 func (c *Conn) Relay(to Topic, o pubsub.Options,
 	frame func(m *pubsub.Message) *PreparedMessage) *pubsub.Subscription {
 	sub := c.Subscribe(to, o, tooSlow)
-	for f := c.follows; f != nil; f = f.next {
+	for f := c.subscriptions; f != nil; f = f.next {
 		if f.sub == sub {
 			f.frame = frame
 		}
@@ -55,33 +54,36 @@ func (c *Conn) Relay(to Topic, o pubsub.Options,
 
 func tooSlow(c *Conn, _ *pubsub.Message) { _ = c.Close(TryAgainLater, "too slow") }
 
-// follow is one subscription of a connection.
-type follow struct {
+// subscription is one subscription of a connection.
+type subscription struct {
 	sub  *pubsub.Subscription
 	f    func(c *Conn, m *pubsub.Message)
-	next *follow
+	next *subscription
 
 	frame func(m *pubsub.Message) *PreparedMessage // of Relay
 }
 
-// held reports whether what is relayed waits for the end of a message that the program writes.
-func (f *follow) held(c *Conn) bool { return f.frame != nil && c.writing() }
+// waitsForWriter reports whether relayed messages wait for the end of a message that the program
+// writes.
+func (f *subscription) waitsForWriter(c *Conn) bool { return f.frame != nil && c.writing() }
 
-// last reports whether what the connection is to have is only what remains. The first look at that
-// says what it is, even if it is nothing.
-func (f *follow) last(c *Conn) bool { return c.thread.Loop().Stopping() && f.sub.Group() == "" }
+// onlyRemaining reports whether the connection gets only the remaining messages. The first call of
+// Subscription.Remaining fixes which these are.
+func (f *subscription) onlyRemaining(c *Conn) bool {
+	return c.thread.Loop().Stopping() && f.sub.Group() == ""
+}
 
-// take returns the next message that the connection is to have; nil: there is none.
-func (f *follow) take(c *Conn) *pubsub.Message {
-	if f.last(c) {
+// take returns the next message for the connection, or nil.
+func (f *subscription) take(c *Conn) *pubsub.Message {
+	if f.onlyRemaining(c) {
 		return f.sub.Remaining()
 	}
 	return f.sub.Next()
 }
 
 // deliver delivers one message, if there is one.
-func (f *follow) deliver(c *Conn) bool {
-	if f.f == nil || f.held(c) || !f.last(c) && !f.sub.Ready() {
+func (f *subscription) deliver(c *Conn) bool {
+	if f.f == nil || f.waitsForWriter(c) || !f.onlyRemaining(c) && !f.sub.Ready() {
 		return false
 	}
 	m, give := f.take(c), f.f
@@ -90,7 +92,7 @@ func (f *follow) deliver(c *Conn) bool {
 			return false
 		}
 		f.f = nil
-		c.unfollow(f)
+		c.removeSubscription(f)
 		if f.frame != nil && f.sub.Err() != pubsub.ErrLagged {
 			return true
 		}
@@ -111,20 +113,21 @@ func (f *follow) deliver(c *Conn) bool {
 	return true
 }
 
-// stepOut takes the subscriptions in queue groups out of the line, while the connection is busy:
-// what is published goes to members that wait.
-func (c *Conn) stepOut() {
-	for f := c.follows; f != nil; f = f.next {
+// leaveGroups leaves the queue groups while the connection is busy, so that messages go to members
+// that wait.
+func (c *Conn) leaveGroups() {
+	for f := c.subscriptions; f != nil; f = f.next {
 		if f.sub.Group() != "" {
 			f.sub.Unwatch(c.thread)
 		}
 	}
 }
 
-// stepIn undoes stepOut, before the connection is idle, and reports whether something is there.
-func (c *Conn) stepIn() (some bool) {
-	for f := c.follows; f != nil; f = f.next {
-		if f.sub.Group() != "" && !f.held(c) {
+// rejoinGroups undoes leaveGroups, before the connection is idle, and reports whether something is
+// there.
+func (c *Conn) rejoinGroups() (some bool) {
+	for f := c.subscriptions; f != nil; f = f.next {
+		if f.sub.Group() != "" && !f.waitsForWriter(c) {
 			_ = f.sub.Watch(c.thread)
 			some = f.sub.Ready() || some
 		}
@@ -132,10 +135,10 @@ func (c *Conn) stepIn() (some bool) {
 	return some
 }
 
-// unfollow forgets a subscription that has ended.
-func (c *Conn) unfollow(f *follow) {
+// removeSubscription removes a subscription that has ended.
+func (c *Conn) removeSubscription(f *subscription) {
 	f.end()
-	for at := &c.follows; *at != nil; at = &(*at).next {
+	for at := &c.subscriptions; *at != nil; at = &(*at).next {
 		if *at == f {
 			*at = f.next
 			return
@@ -143,7 +146,7 @@ func (c *Conn) unfollow(f *follow) {
 	}
 }
 
-func (f *follow) end() {
+func (f *subscription) end() {
 	f.sub.Unwatch(nil)
 	f.sub.Unsubscribe()
 }

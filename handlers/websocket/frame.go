@@ -23,18 +23,18 @@ const (
 	maxControl = 125 // bytes of a control frame's payload (RFC 6455 section 5.5)
 )
 
-// header is that of a frame (RFC 6455 section 5.2).
+// header is the header of a frame (RFC 6455 section 5.2).
 type header struct {
 	opcode     byte
 	fin        bool
 	compressed bool // of a message's first frame
 	length     int64
-	key        [4]byte // of a masked frame; without a mask zero, which masks nothing
+	key        [4]byte // of a masked frame; zero without a mask, which changes nothing
 }
 
 func (h *header) control() bool { return h.opcode >= opClose }
 
-// expected is the state on which the meaning of a frame depends.
+// expected has the state on which the meaning of a frame depends.
 type expected struct {
 	deflate      bool // permessage-deflate was agreed upon
 	continuation bool // a message has begun and not ended
@@ -135,7 +135,7 @@ func appendMasked(b []byte, first byte, n int, key [4]byte) []byte {
 }
 
 // mask masks a payload, or undoes that (RFC 6455 section 5.3). at is how many bytes of the payload
-// stand before p. Words of eight bytes are twice the key, turned so that it begins where p does.
+// stand before p. It masks words of eight bytes, with the key twice, rotated to the beginning of p.
 func mask(key [4]byte, at int64, p []byte) {
 	k := binary.LittleEndian.Uint32(key[:])
 	if k == 0 {

@@ -18,10 +18,10 @@ type agreed struct {
 	key      string
 	protocol string
 	deflate  bool
-	// the client has named a limit of the server's window, which the answer has to repeat
-	window bool
-	takes  bool  // the server's messages may refer to earlier ones
-	keeps  uint8 // the client's may, to so many bytes, as a power of 2; 0: to none
+	// the client limits the server's window, which the answer has to confirm
+	window        bool
+	writeTakeover bool  // the server's messages may refer to earlier ones
+	readTakeover  uint8 // the client's may refer to 2^readTakeover bytes; 0: to none
 }
 
 // accept checks a handshake (RFC 6455 section 4.2.1).
@@ -64,16 +64,16 @@ func (u *Upgrader) accept(req *conn.Request) (a agreed, err *HandshakeError) {
 	if i := slices.IndexFunc(offers, offer.acceptable); u.Compression && i >= 0 {
 		o := offers[i]
 		a.deflate, a.window = true, o.has(serverWindow)
-		a.takes = u.Takeover && !o.has(serverAlone)
-		if u.PeerTakeover && !o.has(clientAlone) {
-			a.keeps = o.window(clientWindow)
+		a.writeTakeover = u.Takeover && !o.has(serverNoTakeover)
+		if u.PeerTakeover && !o.has(clientNoTakeover) {
+			a.readTakeover = o.window(clientWindow)
 		}
 	}
 	return a, nil
 }
 
-// answer returns the head of the answer, with the fields that the handler has set, but for those
-// that are not its business.
+// answer returns the head of the answer, with the fields that the handler has set, except those of
+// the handshake.
 func (a *agreed) answer(h *conn.Header) []byte {
 	b := make([]byte, 0, 256)
 	b = append(b,
@@ -109,16 +109,16 @@ func (a *agreed) extension() string {
 	if a.window {
 		e += "; " + serverWindow + "=" + largestWindow
 	}
-	if !a.takes {
-		e += "; " + serverAlone
+	if !a.writeTakeover {
+		e += "; " + serverNoTakeover
 	}
-	if a.keeps == 0 {
-		e += "; " + clientAlone
+	if a.readTakeover == 0 {
+		e += "; " + clientNoTakeover
 	}
 	return e
 }
 
-// acceptKey returns what proves that the handshake was understood (RFC 6455 section 4.2.2).
+// acceptKey returns the value of Sec-WebSocket-Accept (RFC 6455 section 4.2.2).
 func acceptKey(key string) string {
 	sum := sha1.Sum([]byte(key + "258EAFA5-E914-47DA-95CA-C5AB0DC85B11"))
 	return base64.StdEncoding.EncodeToString(sum[:])
@@ -142,16 +142,16 @@ func hasToken(lists []string, token string) bool {
 // validKey reports whether a key is 16 bytes in base64.
 func validKey(key string) bool {
 	var b [18]byte
-	if len(key) != 24 { // with a newline in it, it would be decoded all the same
+	if len(key) != 24 { // base64 would ignore a newline in it
 		return false
 	}
 	n, err := base64.StdEncoding.Decode(b[:], []byte(key))
 	return err == nil && n == 16
 }
 
-// allows reports whether the page that connects may do so, if a page does. Browsers let the page of
-// any site connect to any other site, with the cookies of that one, and leave the check to the
-// server (RFC 6455 section 10.2).
+// allows reports whether the page that connects, if any, may do so. Browsers let the page of any
+// site connect to any other site, with the cookies of that one, and leave the check to the server
+// (RFC 6455 section 10.2).
 func (u *Upgrader) allows(req *conn.Request) bool {
 	origins := req.Header().Values("Origin")
 	switch {
@@ -170,13 +170,14 @@ func (u *Upgrader) allows(req *conn.Request) bool {
 		func(o string) bool { return o == "*" || parseOrigin(o) == from })
 }
 
-// origin is that of a page (RFC 6454 section 4), in the form in which two are compared: in small
-// letters, and without the port that the scheme implies.
+// origin is the origin of a page (RFC 6454 section 4), in the form for comparisons: in small
+// letters, and without the default port of the scheme.
 type origin struct{ scheme, authority string }
 
 // parseOrigin takes an Origin field or an entry of Upgrader.Origins apart. Clients that are no
 // browsers, such as Starscream on iOS, make the field of the address that they connect to, so ws
-// stands for http, and wss for https. What has no scheme, such as "null", is an authority.
+// stands for http, and wss for https. A value without a scheme, such as "null", becomes the
+// authority.
 func parseOrigin(s string) (o origin) {
 	s = ascii.ToLower(s)
 	scheme, authority, ok := strings.Cut(s, "://")
@@ -193,8 +194,8 @@ func parseOrigin(s string) (o origin) {
 	return o
 }
 
-// withoutPort cuts off the port that a scheme implies: browsers leave it out, other clients need
-// not (RFC 9110 section 4.2.3).
+// withoutPort cuts off the default port of a scheme: browsers omit it, but other clients may send
+// it (RFC 9110 section 4.2.3).
 func withoutPort(scheme, authority string) string {
 	switch scheme {
 	case "http":
@@ -205,9 +206,9 @@ func withoutPort(scheme, authority string) string {
 	return authority
 }
 
-// of reports whether a page of that origin is one of the host that the client has asked for. Over
-// TLS its scheme must be https: without TLS, anyone on the way could have sent the page. Without
-// TLS both schemes pass, since a proxy in front may have had TLS with the client.
+// of reports whether the origin is the host that the client has asked for. Over TLS its scheme must
+// be https: without TLS, anyone on the way could have sent the page. Without TLS both schemes pass,
+// since a proxy in front may have had TLS with the client.
 func (o origin) of(host string, secure bool) bool {
 	if o.scheme != "https" && (o.scheme != "http" || secure) {
 		return false
@@ -233,11 +234,11 @@ func parseProtocols(values []string) (all []string, ok bool) {
 }
 
 const (
-	deflate      = "permessage-deflate"
-	serverWindow = "server_max_window_bits"
-	clientWindow = "client_max_window_bits"
-	serverAlone  = "server_no_context_takeover"
-	clientAlone  = "client_no_context_takeover"
+	deflate          = "permessage-deflate"
+	serverWindow     = "server_max_window_bits"
+	clientWindow     = "client_max_window_bits"
+	serverNoTakeover = "server_no_context_takeover"
+	clientNoTakeover = "client_no_context_takeover"
 )
 
 // offer is an extension that a client offers.
@@ -277,7 +278,7 @@ func parseOffer(s string) (o offer, rest string, ok bool) {
 		}
 		if strings.HasPrefix(s, "=") {
 			s = strings.TrimLeft(s[1:], " \t")
-			quoted := strings.HasPrefix(s, `"`) // what is within has to be a token all the same
+			quoted := strings.HasPrefix(s, `"`) // a quoted value has to be a token, too
 			p.value, s = cutToken(strings.TrimPrefix(s, `"`))
 			if p.value == "" || quoted && !strings.HasPrefix(s, `"`) {
 				return o, s, false
@@ -301,9 +302,8 @@ func cutToken(s string) (token, rest string) {
 	return s[:n], strings.TrimLeft(s[n:], " \t")
 }
 
-// acceptable reports whether the server can do what the offer says: its window is that of package
-// flate. A server declines parameters that it does not know (RFC
-// 7692 section 7.1).
+// acceptable reports whether the server can accept the offer: its window is that of package flate.
+// A server declines parameters that it does not know (RFC 7692 section 7.1).
 func (o offer) acceptable() bool {
 	if o.name != deflate {
 		return false
@@ -313,15 +313,15 @@ func (o offer) acceptable() bool {
 			return false
 		}
 		switch p.name {
-		case serverAlone, clientAlone:
+		case serverNoTakeover, clientNoTakeover:
 			if p.value != "" {
 				return false
 			}
-		case clientWindow: // may be answered or not
+		case clientWindow: // the answer may ignore it
 			if p.value != "" && !slices.Contains(windowBits, p.value) {
 				return false
 			}
-		case serverWindow: // has to be kept to, and package flate has one window, the largest
+		case serverWindow: // must be obeyed, and package flate has one window, the largest
 			if p.value != largestWindow {
 				return false
 			}
@@ -338,7 +338,7 @@ const largestWindow = "15"
 var windowBits = []string{"8", "9", "10", "11", "12", "13", "14", largestWindow}
 
 // window returns the limit of a window that the offer names, as a power of 2. A client that names
-// one keeps to it even if the answer does not (RFC 7692 section 7.1.2.2).
+// one obeys it even if the answer does not name it (RFC 7692 section 7.1.2.2).
 func (o offer) window(name string) uint8 {
 	for _, p := range o.params {
 		if bits, err := strconv.Atoi(p.value); p.name == name && err == nil {

@@ -8,8 +8,8 @@ import (
 	"sync"
 )
 
-// inflater undoes permessage-deflate, one whole message at a time: so the limit after inflation can
-// be checked, and the end of a message on the wire that comes after the end of its compressed data.
+// inflater undoes permessage-deflate, one whole message at a time. So it can check the limit after
+// inflation, and that a message does not go on after its compressed data.
 type inflater struct {
 	from bytes.Reader
 	r    io.ReadCloser
@@ -17,17 +17,17 @@ type inflater struct {
 
 var inflaters = sync.Pool{New: func() any { return &inflater{r: flate.NewReader(nil)} }}
 
-// leftOut is the end of a message that the sender removes (RFC 7692 section 7.2.1), and an empty
+// leftOut is the end of a message, which the sender removes (RFC 7692 section 7.2.1), and an empty
 // last block, which ends the stream.
 const leftOut = "\x00\x00\xff\xff\x01\x00\x00\xff\xff"
 
 // inflate appends the inflated src, which may refer to dict, to dst. It stops beyond limit bytes.
-// complete says that src is a whole message, with leftOut at its end; else it is the beginning of
-// one, without.
+// complete says that src is a whole message with leftOut at its end; otherwise src is the beginning
+// of one.
 func (f *inflater) inflate(dst, src, dict []byte, limit int64,
 	complete bool) ([]byte, *CloseError) {
-	// A block may say that it is the last, and an octet comes behind it then (RFC 7692 section
-	// 7.2.3.4); but no more.
+	// After a block that says that it is the last, one octet may follow (RFC 7692 section 7.2.3.4),
+	// but no more.
 	behind := 1
 	if complete {
 		behind += len(leftOut)

@@ -9,35 +9,35 @@ import (
 	"github.com/lwango/lwango/stream"
 )
 
-// maxEmpty is how many fragments of a message may be empty and not its last. They add nothing, so
-// no limit of length would ever end a message of these. Only a client that wants to keep the server
-// busy sends more.
+// maxEmpty is how many fragments of a message, except the last, may be empty. Empty fragments would
+// never reach a limit of length. Only a client that wants to keep the server busy sends more of
+// them.
 const maxEmpty = 64
 
 // advance goes on to the next frame of data, unless one has begun, and acts on the control frames
 // before it. It does not wait for input. It reports whether a frame has begun; the error is the one
 // with which the connection has ended.
 func (c *Conn) advance() (begun bool, err error) {
-	c.unshow()
+	c.takeBackInput()
 	for c.err == nil && !c.begun {
 		h, n, err := c.next()
 		switch {
 		case err != nil:
-			_ = c.violated(err)
+			_ = c.failProtocol(err)
 		case n > 0 && h.control():
 			payload := c.buffered()[n : n+int(h.length)]
 			mask(h.key, 0, payload)
 			c.act(h.opcode, payload)
-			if c.use(n + int(h.length)); !c.want.continuation {
+			if c.use(n + int(h.length)); !c.expected.continuation {
 				c.until = 0
 			}
 		case n > 0:
 			c.use(n)
 			_ = c.open(h)
 		case c.fill():
-		case c.over:
-			_ = c.broken(c.extra.readErr)
-		case c.thread.Loop().Stopping() && !c.want.continuation:
+		case c.inputEnded:
+			_ = c.setError(c.extra.readErr)
+		case c.thread.Loop().Stopping() && !c.expected.continuation:
 			_ = c.fail(GoingAway, "")
 		default:
 			return false, nil
@@ -46,7 +46,7 @@ func (c *Conn) advance() (begun bool, err error) {
 	return c.begun && c.err == nil, c.failure()
 }
 
-// failure returns what the connection has ended with.
+// failure returns the error with which the connection has ended.
 func (c *Conn) failure() error {
 	if c.err == nil {
 		return nil
@@ -54,26 +54,26 @@ func (c *Conn) failure() error {
 	return c.err
 }
 
-// open begins a frame of data, whose header was used.
+// open begins a frame of data, after its header.
 func (c *Conn) open(h header) error {
 	if h.opcode != opContinuation {
-		c.kind, c.packed = h.opcode, h.compressed
+		c.kind, c.compressed = h.opcode, h.compressed
 	}
 	if h.length > c.readLimit()-c.total {
-		return c.violated(errTooBig)
+		return c.failProtocol(errTooBig)
 	}
 	if h.length == 0 && !h.fin {
 		if c.empty++; c.empty > maxEmpty {
-			return c.violated(errEmpty)
+			return c.failProtocol(errEmpty)
 		}
 	}
 	c.total += h.length
 	c.frame, c.at = h, 0
-	c.begun, c.want.continuation = true, !h.fin
+	c.begun, c.expected.continuation = true, !h.fin
 	return nil
 }
 
-// readData reads from the message that has begun, and waits for that. It returns io.EOF at the
+// readData reads from the message that has begun, and waits for its bytes. It returns io.EOF at the
 // message's end, perhaps with its last bytes. Any other error is the one with which the connection
 // has ended.
 func (c *Conn) readData(p []byte) (int, error) {
@@ -94,7 +94,7 @@ func (c *Conn) readData(p []byte) (int, error) {
 			if n > 0 {
 				return n, nil
 			}
-			if !c.begun || c.r < c.w { // an empty fragment, or there is more at once
+			if !c.begun || c.r < c.w { // an empty fragment, or more is in the buffer
 				continue
 			}
 		}
@@ -104,7 +104,7 @@ func (c *Conn) readData(p []byte) (int, error) {
 	}
 }
 
-// take reads what is there of the frame that has begun, and does not wait.
+// take reads available bytes of the frame that has begun, and does not wait.
 func (c *Conn) take(p []byte) (n int) {
 	left := c.frame.length - c.at
 	switch {
@@ -113,7 +113,7 @@ func (c *Conn) take(p []byte) (n int) {
 	case c.r < c.w || (len(p) < bufferSize || left < bufferSize) && c.fill():
 		n = copy(p, c.buffered()[:min(int64(c.w-c.r), left)])
 		c.use(n)
-	case len(p) >= bufferSize && left >= bufferSize: // a long payload goes where it belongs at once
+	case len(p) >= bufferSize && left >= bufferSize: // a long payload goes to p without a copy
 		n = c.read(p[:min(int64(len(p)), left)])
 	}
 	mask(c.frame.key, c.at, p[:n])
@@ -136,14 +136,14 @@ func (c *Conn) next() (h header, n int, err *CloseError) {
 		return h, 0, nil
 	}
 	b := c.buffered()
-	h, n, err = parseHeader(b, c.want)
+	h, n, err = parseHeader(b, c.expected)
 	if n > 0 && h.control() && len(b) < n+int(h.length) {
 		n = 0
 	}
 	return h, n, err
 }
 
-// buffered is what has come and is not used.
+// buffered returns the input in the buffer that is not used.
 func (c *Conn) buffered() []byte {
 	if c.buf == nil {
 		return nil
@@ -151,10 +151,9 @@ func (c *Conn) buffered() []byte {
 	return c.buf[c.r:c.w]
 }
 
-// fill reads what is there into the buffer, and reports whether there was anything. It does not
-// wait.
+// fill reads available input into the buffer, and reports whether there was any. It does not wait.
 func (c *Conn) fill() bool {
-	if c.over || !c.unread() {
+	if c.inputEnded || !c.unread() {
 		return false
 	}
 	if c.buf == nil {
@@ -169,8 +168,8 @@ func (c *Conn) fill() bool {
 	return n > 0
 }
 
-// unread reports whether a read may give something. A wait asks this several times for each event,
-// mostly in vain, so it takes no buffer and no way through the layers. TLS may hold bytes that the
+// unread reports whether a read may return bytes. A wait calls it several times for each event,
+// mostly in vain, so it takes no buffer and does not go through TLS. TLS may hold bytes that the
 // socket does not have.
 func (c *Conn) unread() bool {
 	return c.link.Unread() || c.tls != nil || c.early() != nil || c.thread.Loop().Stopping()
@@ -184,7 +183,7 @@ func (c *Conn) use(n int) {
 	}
 }
 
-// early returns what has come with the request, or with the answer to it; nil: it is used.
+// early returns the input that came with the request, or with the answer to it; nil: none is left.
 func (c *Conn) early() *bufio.Reader {
 	if c.extra == nil {
 		return nil
@@ -192,8 +191,8 @@ func (c *Conn) early() *bufio.Reader {
 	return c.extra.early
 }
 
-// read reads without waiting. It returns 0 if nothing is there, or if over says that nothing
-// more will come.
+// read reads without waiting. It returns 0 if no input is there, or if inputEnded says that no more
+// will come.
 func (c *Conn) read(p []byte) int {
 	if r := c.early(); r != nil {
 		n, _ := r.Read(p)
@@ -202,31 +201,31 @@ func (c *Conn) read(p []byte) int {
 		}
 		return n
 	}
-	if c.tls != nil { // which may have to answer a change of keys
+	if c.tls != nil { // which may have to answer a key update
 		_ = c.link.SetWriteDeadline(time.Now().Add(c.set.writeTimeout()))
 	}
-	n, err := c.below().Read(p)
+	n, err := c.transport().Read(p)
 	if n > 0 {
-		c.heard, c.asked = c.now(), false
-		return n // an error that came with it comes again
+		c.lastInput, c.pingDue = c.now(), false
+		return n // the next read returns an error that came with it
 	}
 	if err != nil && err != stream.ErrWouldBlock {
-		c.over, c.more().readErr = true, err
+		c.inputEnded, c.ensureExtra().readErr = true, err
 	}
 	return 0
 }
 
 // awaitInput waits until there may be more to read of a message.
 func (c *Conn) awaitInput() error {
-	if c.over {
-		return c.broken(c.extra.readErr)
+	if c.inputEnded {
+		return c.setError(c.extra.readErr)
 	}
 	left := c.messageLeft()
 	if d := c.readLeft(); d >= 0 {
 		left = min(left, d)
 	}
 	if left <= 0 {
-		return c.violated(errTooSlow)
+		return c.failProtocol(errTooSlow)
 	}
 	var err error
 	if box := c.box(); box == nil {
@@ -235,7 +234,7 @@ func (c *Conn) awaitInput() error {
 		err = c.deliver()
 	}
 	if err != nil && err != loop.ErrDeadlineExceeded {
-		return c.broken(err)
+		return c.setError(err)
 	}
 	return nil
 }
@@ -250,10 +249,10 @@ func (c *Conn) messageLeft() time.Duration {
 	return c.until - now
 }
 
-// readLeft returns how much time there is until the program's deadline; negative: there is none.
+// readLeft returns the time until the program's deadline; negative: there is none.
 func (c *Conn) readLeft() time.Duration {
 	if c.extra == nil || c.extra.readBy == 0 {
 		return -1
 	}
-	return max(c.extra.readBy-c.exactly(), 0)
+	return max(c.extra.readBy-c.exactNow(), 0)
 }

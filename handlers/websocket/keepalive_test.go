@@ -24,7 +24,7 @@ func (p *pinged) Progress() int64                { return p.read }
 func TestKeepAliveTells(t *testing.T) {
 	loops.Run(t, func(th *loop.Thread) {
 		link := &pinged{}
-		c := &Conn{work: &work{link: link}, thread: th,
+		c := &Conn{activeState: &activeState{link: link}, thread: th,
 			set: &Upgrader{PingInterval: time.Minute, IdleTimeout: 3 * time.Minute}}
 		for n := 1; n < 4; n++ {
 			th.Loop().Skip(4 * time.Minute)

@@ -2,24 +2,25 @@ package websocket
 
 import "time"
 
-// lastWords bounds how long a connection still sends at a stop. It is a variable only for tests.
-var lastWords = 500 * time.Millisecond
+// finalSendTime bounds how long a connection still sends at a stop. It is a variable only for
+// tests.
+var finalSendTime = 500 * time.Millisecond
 
-// sendLast sends, at a stop, what has come for the connection by now: the close that is next ends
-// it. What a queue group has is left to members of other processes, and what others publish at
-// their ends is not for this one (see Subscription.Remaining). The time for all of it begins when
-// the connection first finds that the loop stops. A peer that is too slow for that is cut off, here
-// or by the close.
-func (s *served) sendLast() {
+// sendFinal sends, at a stop, the messages that have arrived for the connection by now; then the
+// connection is closed. It leaves messages of a queue group to members of other processes, and does
+// not send messages that others publish at their ends (see Subscription.Remaining). The time for
+// all messages begins when the connection first finds that the loop stops. A peer that is too slow
+// for that is cut off, here or by the close.
+func (s *served) sendFinal() {
 	c := (*Conn)(s)
-	x := c.more()
-	if x.lastBy == 0 {
-		x.lastBy = c.exactly() + lastWords
+	x := c.ensureExtra()
+	if x.finalDeadline == 0 {
+		x.finalDeadline = c.exactNow() + finalSendTime
 	}
-	x.last = true
-	defer func() { x.last = false }()
-	for f := c.follows; f != nil; f = f.next {
-		for n := 1; c.err == nil && f.sub.Group() == "" && !c.late() && f.deliver(c); n++ {
+	x.sendsFinal = true
+	defer func() { x.sendsFinal = false }()
+	for f := c.subscriptions; f != nil; f = f.next {
+		for n := 1; c.err == nil && f.sub.Group() == "" && !c.finalTimePassed() && f.deliver(c); n++ {
 			if n%stepsPerTurn == 0 {
 				c.thread.Yield()
 			}
@@ -30,15 +31,16 @@ func (s *served) sendLast() {
 	}
 }
 
-// hurry gives the close frame at a stop as much time as the last words have had: the peer may have
-// used that up between two messages, and not within one.
-func (c *Conn) hurry() {
-	x := c.more()
-	x.last, x.lastBy = true, c.exactly()+lastWords
+// limitClose gives the close frame at a stop finalSendTime anew: the peer may have used up that
+// time between two messages, and not within one.
+func (c *Conn) limitClose() {
+	x := c.ensureExtra()
+	x.sendsFinal, x.finalDeadline = true, c.exactNow()+finalSendTime
 }
 
-// late reports whether the connection sends its last, and the time for that is over.
-func (c *Conn) late() bool {
+// finalTimePassed reports whether the connection sends its final messages, and the time for that is
+// over.
+func (c *Conn) finalTimePassed() bool {
 	x := c.extra
-	return x != nil && x.last && c.exactly() >= x.lastBy
+	return x != nil && x.sendsFinal && c.exactNow() >= x.finalDeadline
 }

@@ -19,35 +19,35 @@ type Mailbox struct {
 	thread *loop.Thread
 	limit  int
 	closes bool
-	queue  []boxed
-	held   int // bytes, as limit counts them
+	queue  []mailboxEntry
+	size   int // in bytes, as limit counts them
 	full   bool
 	err    *CloseError // what the connection has ended with
 }
 
-// boxed is a message in a Mailbox.
-type boxed struct {
+// mailboxEntry is a message in a Mailbox.
+type mailboxEntry struct {
 	kind     int
 	p        []byte
 	prepared *PreparedMessage // instead
 }
 
-// boxedSize is what a message counts beside its bytes.
-const boxedSize = 64
+// entryOverhead is how much a message counts besides its bytes.
+const entryOverhead = 64
 
-func (b *boxed) size() int {
+func (b *mailboxEntry) size() int {
 	if b.prepared != nil {
-		return boxedSize + len(b.prepared.payload())
+		return entryOverhead + len(b.prepared.payload())
 	}
-	return boxedSize + len(b.p)
+	return entryOverhead + len(b.p)
 }
 
 // Mailbox returns the connection's mailbox. The thread of the connection calls it, and may give the
-// result to others. limit bounds what is in it: the bytes of its messages and 64 for each; closes
-// says that the connection is to be closed, with TryAgainLater, if there is no room for a message,
-// since a peer that is so far behind may better begin anew. Later calls change both.
+// result to others. limit bounds its content: the bytes of its messages, and 64 for each. closes
+// says that the connection is closed, with TryAgainLater, if a message has no room, since a peer
+// that lags so far had better connect again. Later calls change both.
 func (c *Conn) Mailbox(limit int, closes bool) *Mailbox {
-	x := c.more()
+	x := c.ensureExtra()
 	if x.box == nil {
 		x.box = &Mailbox{thread: c.thread}
 		if c.err != nil {
@@ -62,25 +62,25 @@ func (c *Conn) Mailbox(limit int, closes bool) *Mailbox {
 }
 
 // Send puts a message of kind Text or Binary into the mailbox. It copies p and does not wait. The
-// error is ErrMailboxFull, or the *CloseError with which the connection has ended. That there is
-// none does not mean that the peer will get the message. Any goroutine may call it.
+// error is ErrMailboxFull, or the *CloseError with which the connection has ended. A nil error does
+// not mean that the peer will get the message. Any goroutine may call it.
 func (m *Mailbox) Send(kind int, p []byte) error {
 	if _, _, err := data(kind); err != nil {
 		return err
 	}
-	return m.put(boxed{kind: kind, p: p})
+	return m.put(mailboxEntry{kind: kind, p: p})
 }
 
-// SendPrepared is Send of a message that other connections get, too. It is not copied.
-func (m *Mailbox) SendPrepared(p *PreparedMessage) error { return m.put(boxed{prepared: p}) }
+// SendPrepared is Send for a message that other connections get, too. It does not copy the message.
+func (m *Mailbox) SendPrepared(p *PreparedMessage) error { return m.put(mailboxEntry{prepared: p}) }
 
-func (m *Mailbox) put(b boxed) error {
+func (m *Mailbox) put(b mailboxEntry) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	switch {
 	case m.err != nil:
 		return m.err
-	case m.full || m.held+b.size() > m.limit:
+	case m.full || m.size+b.size() > m.limit:
 		if m.closes && !m.full {
 			m.full = true
 			loop.Notify(m.thread)
@@ -89,20 +89,20 @@ func (m *Mailbox) put(b boxed) error {
 	}
 	b.p = append([]byte(nil), b.p...)
 	m.queue = append(m.queue, b)
-	m.held += b.size()
+	m.size += b.size()
 	if len(m.queue) == 1 {
 		loop.Notify(m.thread)
 	}
 	return nil
 }
 
-// Watch implements loop.Source, for the connection's thread: put notifies it in any case.
+// Watch implements loop.Source, for the connection's thread: put notifies the thread in any case.
 func (m *Mailbox) Watch(*loop.Thread) error { return nil }
 
 // Unwatch implements loop.Source.
 func (m *Mailbox) Unwatch(*loop.Thread) {}
 
-// Ready implements loop.Source: there is something to send.
+// Ready implements loop.Source. It is true if there is a message to send.
 func (m *Mailbox) Ready() bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -113,10 +113,10 @@ func (m *Mailbox) Ready() bool {
 func (m *Mailbox) end(err *CloseError) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.err, m.queue, m.held = err, nil, 0
+	m.err, m.queue, m.size = err, nil, 0
 }
 
-// box returns the mailbox, if the connection may send what is in it now; else nil.
+// box returns the mailbox if the connection may send its messages now, or else nil.
 func (c *Conn) box() *Mailbox {
 	if c.extra == nil || c.extra.box == nil || c.extra.writer != nil {
 		return nil
@@ -135,7 +135,7 @@ func (c *Conn) deliver() error {
 	m.queue = nil
 	m.mu.Unlock()
 	for i := range queue {
-		if c.late() {
+		if c.finalTimePassed() {
 			m.mu.Lock()
 			m.queue = append(queue[i:], m.queue...)
 			m.mu.Unlock()
@@ -152,11 +152,11 @@ func (c *Conn) deliver() error {
 			return err
 		}
 		m.mu.Lock()
-		m.held -= b.size()
+		m.size -= b.size()
 		m.mu.Unlock()
 	}
 	if full {
-		return c.violated(errOverflow)
+		return c.failProtocol(errOverflow)
 	}
 	return nil
 }

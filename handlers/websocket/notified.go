@@ -7,30 +7,31 @@ import (
 	"github.com/lwango/lwango/pubsub"
 )
 
-// Notified implements conn.NotifyKeeper. What is relayed goes out from the loop itself, if the
-// connection has nothing else to do, and its kernel has room: the coroutine, its buffers and the
-// looks of Run are most of what a delivery costs beside the system call.
+// Notified implements conn.NotifyKeeper. It sends relayed messages from the loop itself, if the
+// connection has nothing else to do and the kernel has room for them: the coroutine, its buffers
+// and the checks of Run are most of the cost of a delivery besides the system call.
 func (s *served) Notified(d *loop.Descriptor) bool {
 	c := (*Conn)(s)
-	if c.phase != opened || c.cut || c.threadOnly || c.asked || c.want.deflate || c.writing() {
+	if c.phase != opened || c.writeBroken || c.relayOnThread || c.pingDue || c.expected.deflate ||
+		c.writing() {
 		return false
 	}
-	for f := c.follows; f != nil; f = f.next {
+	for f := c.subscriptions; f != nil; f = f.next {
 		if f.frame == nil {
 			if f.f != nil && f.sub.Ready() {
 				return false
 			}
 		} else if f.f != nil && !f.sub.Pass(func(m *pubsub.Message) bool { return f.send(c, d, m) }) ||
-			c.cut {
+			c.writeBroken {
 			return false
 		}
 	}
 	return true
 }
 
-// send sends a message on the loop, and reports whether it has begun to. What the kernel has no
-// room for is left to the thread.
-func (f *follow) send(c *Conn, d *loop.Descriptor, m *pubsub.Message) bool {
+// send sends a message on the loop, and reports whether it has begun to. It leaves bytes for which
+// the kernel has no room to the thread.
+func (f *subscription) send(c *Conn, d *loop.Descriptor, m *pubsub.Message) bool {
 	p := f.framed(c, m)
 	if p == nil || len(p.frame) > writePiece {
 		return false
@@ -40,18 +41,18 @@ func (f *follow) send(c *Conn, d *loop.Descriptor, m *pubsub.Message) bool {
 		return false
 	}
 	if n < len(p.frame) {
-		c.cut = true
-		c.more().rest = p.frame[n:]
+		c.writeBroken = true
+		c.ensureExtra().unsentFrame = p.frame[n:]
 	}
 	return true
 }
 
-// framed is f.frame, which is the program's. If that panics, this and later messages are for the
-// connection's thread, which calls it again.
-func (f *follow) framed(c *Conn, m *pubsub.Message) (p *PreparedMessage) {
+// framed calls f.frame, a function of the program. If that panics, the connection's thread calls it
+// again, for this message and all later ones.
+func (f *subscription) framed(c *Conn, m *pubsub.Message) (p *PreparedMessage) {
 	defer func() {
 		if e := recover(); e != nil {
-			c.threadOnly = true
+			c.relayOnThread = true
 			c.thread.Loop().Logger().Error("websocket: a function given to Relay has panicked on the loop",
 				"panic", e, "stack", string(debug.Stack()))
 		}
@@ -61,11 +62,11 @@ func (f *follow) framed(c *Conn, m *pubsub.Message) (p *PreparedMessage) {
 
 // finishFrame sends the rest of a frame that Notified has begun.
 func (c *Conn) finishFrame() {
-	if c.extra == nil || c.extra.rest == nil {
+	if c.extra == nil || c.extra.unsentFrame == nil {
 		return
 	}
-	rest := c.extra.rest
-	c.extra.rest, c.cut = nil, false
+	rest := c.extra.unsentFrame
+	c.extra.unsentFrame, c.writeBroken = nil, false
 	if c.err == nil {
 		_ = c.wrote(c.put(rest, nil))
 	}

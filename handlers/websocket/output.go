@@ -12,15 +12,15 @@ import (
 const writePiece = 64 << 10
 
 // sendFrame writes one frame. first is its first byte. The beginning of a long payload goes out
-// with the header, from one buffer, and the rest behind it from where it is, in the same system
-// call where the connection can do that.
+// with the header, from one buffer. The rest follows without a copy, in the same system call if the
+// connection can do that.
 func (c *Conn) sendFrame(first byte, p []byte) error {
 	if c.err != nil {
 		return c.err
 	}
 	b := buffers.Get().(*[bufferSize]byte)
 	defer buffers.Put(b)
-	if c.want.server {
+	if c.expected.server {
 		return c.sendMasked(b, first, p)
 	}
 	head := appendHeader(b[:0], first, len(p))
@@ -28,16 +28,16 @@ func (c *Conn) sendFrame(first byte, p []byte) error {
 	return c.wrote(c.put(append(head, p[:n]...), p[n:]))
 }
 
-// sendMasked writes a frame of a client. The payload is not the Conn's to change, so all of it goes
+// sendMasked writes a frame of a client. A Conn must not change the payload, so all of it goes
 // through the buffer b.
 func (c *Conn) sendMasked(b *[bufferSize]byte, first byte, p []byte) error {
-	if c.cut {
-		return c.broken(errCut)
+	if c.writeBroken {
+		return c.setError(errCut)
 	}
 	r := rand.Uint32() // ChaCha8, seeded by the system: no page foresees it (RFC 6455 section 10.3)
 	key := [4]byte{byte(r), byte(r >> 8), byte(r >> 16), byte(r >> 24)}
 	out := appendMasked(b[:0], first, len(p), key)
-	c.cut = true
+	c.writeBroken = true
 	for at := int64(0); ; out = b[:0] {
 		head := len(out)
 		n := copy(b[head:], p)
@@ -45,10 +45,10 @@ func (c *Conn) sendMasked(b *[bufferSize]byte, first byte, p []byte) error {
 		mask(key, at, out[head:])
 		at += int64(n)
 		if err := c.push(out, nil); err != nil {
-			return c.broken(err)
+			return c.setError(err)
 		}
 		if p = p[n:]; len(p) == 0 {
-			c.cut = false
+			c.writeBroken = false
 			return nil
 		}
 	}
@@ -56,25 +56,25 @@ func (c *Conn) sendMasked(b *[bufferSize]byte, first byte, p []byte) error {
 
 func (c *Conn) wrote(err error) error {
 	if err != nil {
-		return c.broken(err)
+		return c.setError(err)
 	}
 	return nil
 }
 
 // put writes a and then b, a whole frame.
 func (c *Conn) put(a, b []byte) error {
-	if c.cut {
+	if c.writeBroken {
 		return errCut
 	}
-	c.cut = true // until all is written: a thread that is killed here does not come back
+	c.writeBroken = true // until all is written: a thread may be killed here
 	if err := c.push(a, b); err != nil {
 		return err
 	}
-	c.cut = false
+	c.writeBroken = false
 	return nil
 }
 
-// push writes a and then b. A peer that does not take a piece in time has a broken connection.
+// push writes a and then b. It breaks the connection if the peer does not take a piece in time.
 func (c *Conn) push(a, b []byte) error {
 	for len(a)+len(b) > 0 {
 		if len(a) == 0 {
@@ -107,14 +107,14 @@ func (c *Conn) write(a, b []byte) (n int, err error) {
 			return n, err
 		}
 		if n >= len(a) {
-			return n, nil // the rest is the next piece's
+			return n, nil // the rest is for the next piece
 		}
 	}
 	if err := c.awaitRoom(); err != nil {
 		return n, err
 	}
 	_ = c.link.SetWriteDeadline(c.writeUntil())
-	m, err := c.below().Write(a[n:])
+	m, err := c.transport().Write(a[n:])
 	_ = c.link.SetWriteDeadline(time.Time{})
 	return n + m, err
 }
@@ -126,19 +126,19 @@ func (c *Conn) writeUntil() time.Time {
 	if c.extra != nil && c.extra.writeBy != 0 {
 		left = min(left, c.extra.writeBy-c.clock(now))
 	}
-	if c.extra != nil && c.extra.last {
-		left = min(left, c.extra.lastBy-c.clock(now))
+	if c.extra != nil && c.extra.sendsFinal {
+		left = min(left, c.extra.finalDeadline-c.clock(now))
 	}
 	return now.Add(left)
 }
 
 // awaitRoom waits until there is room for more, if the kernel holds much for the peer. The kernel
-// says so when the peer has taken a third of it, perhaps a megabyte; a peer that keeps to the write
-// timeout's pace may take long for that. A stream of HTTP/2 is told by the peer itself.
+// reports room once the peer has taken a third of that, perhaps a megabyte, for which a peer at the
+// write timeout's pace may take long. A stream of HTTP/2 learns of room by WINDOW_UPDATE.
 func (c *Conn) awaitRoom() error {
 	s, ok := c.link.(*stream.Conn)
 	if !ok || s.Unsent() < 4*writePiece {
-		return nil // the write itself finds out
+		return nil // the write itself returns the error
 	}
 	for {
 		progress, left := s.Progress(), max(time.Until(c.writeUntil()), 0)

@@ -5,13 +5,13 @@ import (
 	"time"
 )
 
-// Ping sends a ping to which RoundTrip will have the answer. It does not wait for it. Pongs come in
-// as messages do, while the thread reads or is in AwaitAny; behind a message that is not read yet
-// they wait. Upgrader.PingInterval has pings sent without it.
+// Ping sends a ping, and does not wait for the pong, whose time RoundTrip returns. Pongs arrive as
+// messages do, while the thread reads or is in AwaitAny; they wait while a message before them is
+// not read. Pings of Upgrader.PingInterval do not need it.
 func (c *Conn) Ping() error {
-	x := c.more()
-	x.pinged = c.exactly()
-	return c.sendFrame(finBit|opPing, binary.BigEndian.AppendUint64(nil, uint64(x.pinged)))
+	x := c.ensureExtra()
+	x.pingSentAt = c.exactNow()
+	return c.sendFrame(finBit|opPing, binary.BigEndian.AppendUint64(nil, uint64(x.pingSentAt)))
 }
 
 // RoundTrip returns how long the peer took to answer a Ping, the last one that was answered; 0:
@@ -20,16 +20,16 @@ func (c *Conn) RoundTrip() time.Duration {
 	if c.extra == nil {
 		return 0
 	}
-	return c.extra.trip
+	return c.extra.roundTrip
 }
 
-// ponged takes a pong. One that answers no Ping is a sign of life and nothing else.
+// ponged handles a pong. A pong that answers no Ping is only a sign of life.
 func (c *Conn) ponged(payload []byte) {
 	x := c.extra
-	if x == nil || x.pinged == 0 || len(payload) != 8 ||
-		binary.BigEndian.Uint64(payload) != uint64(x.pinged) {
+	if x == nil || x.pingSentAt == 0 || len(payload) != 8 ||
+		binary.BigEndian.Uint64(payload) != uint64(x.pingSentAt) {
 		return
 	}
-	x.trip = max(c.exactly()-x.pinged, 1)
-	x.pinged = 0
+	x.roundTrip = max(c.exactNow()-x.pingSentAt, 1)
+	x.pingSentAt = 0
 }

@@ -17,23 +17,23 @@ func (c *Conn) ReadMessage() (kind int, p []byte, err error) {
 		return 0, nil, err
 	}
 	kind = int(c.kind)
-	if h := &c.frame; h.fin && !c.packed && h.length <= int64(c.w-c.r) {
+	if h := &c.frame; h.fin && !c.compressed && h.length <= int64(c.w-c.r) {
 		// All of it is in the buffer, and may stay there.
 		p = c.buffered()[:h.length:h.length]
 		mask(h.key, 0, p)
-		c.shown = int32(h.length)
+		c.returned = int32(h.length)
 		c.frameRead()
 		c.messageRead()
 		if kind == Text && !utf8.Valid(p) {
-			return 0, nil, c.violated(errUTF8)
+			return 0, nil, c.failProtocol(errUTF8)
 		}
 		return kind, p, nil
 	}
 	p, err = c.gather()
-	if err == nil && c.packed {
+	if err == nil && c.compressed {
 		p, err = c.inflate(p)
 		if err == nil && kind == Text && !utf8.Valid(p) {
-			err = c.violated(errUTF8)
+			err = c.failProtocol(errUTF8)
 		}
 	}
 	if err != nil {
@@ -79,13 +79,13 @@ func (c *Conn) gather() (p []byte, err error) {
 		}
 		switch {
 		case c.kind != Text:
-		case c.packed:
+		case c.compressed:
 			var wrong *CloseError
 			if checked, wrong = c.inspect(p, checked, err == io.EOF); wrong != nil {
-				return nil, c.violated(wrong)
+				return nil, c.failProtocol(wrong)
 			}
 		case !text.add(p[len(p)-n:]) || err == io.EOF && !text.whole():
-			return nil, c.violated(errUTF8)
+			return nil, c.failProtocol(errUTF8)
 		}
 		if err == io.EOF {
 			return p, nil
@@ -93,19 +93,19 @@ func (c *Conn) gather() (p []byte, err error) {
 	}
 }
 
-// inspect checks whether p, the part of a compressed text that has come, can become UTF-8, and
-// returns how much of it was inspected. complete says that p is the whole message.
+// inspect checks whether p, the part of a compressed text that has arrived, can become UTF-8, and
+// returns how much of p it has inspected. complete says that p is the whole message.
 //
-// It must be inflated for that, and an inflater's state takes 40 kB, too much to hold for a slow
-// peer. So inspect inflates from the beginning, and only when the input has doubled since the last
-// time and no more is there: all of these together cost as much as a few messages.
+// That needs an inflater, whose state of 40 kB is too much to hold for a slow peer. So inspect
+// inflates from the beginning each time, but only when the input has doubled since the last time
+// and no more input is there: all calls together cost as much as a few messages.
 func (c *Conn) inspect(p []byte, checked int, complete bool) (int, *CloseError) {
 	if complete || len(p) < 2*checked || c.r < c.w || c.fill() {
 		return checked, nil
 	}
 	m := messages.Get().(*[]byte)
 	f := inflaters.Get().(*inflater)
-	text, err := f.inflate((*m)[:0], p, c.got(), c.readLimit(), false)
+	text, err := f.inflate((*m)[:0], p, c.peerWindow(), c.readLimit(), false)
 	inflaters.Put(f)
 	*m = text
 	_, ok := validUTF8(text)
@@ -124,17 +124,17 @@ func (c *Conn) inflate(p []byte) ([]byte, error) {
 	c.message = messages.Get().(*[]byte)
 	f := inflaters.Get().(*inflater)
 	*packed = append(p, leftOut...)
-	out, err := f.inflate((*c.message)[:0], *packed, c.got(), c.readLimit(), true)
+	out, err := f.inflate((*c.message)[:0], *packed, c.peerWindow(), c.readLimit(), true)
 	inflaters.Put(f)
 	*c.message = out
 	recycle(packed)
 	if err != nil {
-		return nil, c.violated(err)
+		return nil, c.failProtocol(err)
 	}
-	c.remember(out)
+	c.addToReadWindow(out)
 	c.spend(len(out))
 	return out, nil
 }
 
-// spend counts what was inflated as work of the loop's turn: few bytes on the wire may become many.
+// spend counts inflated bytes as work of the loop's turn: few bytes on the wire may become many.
 func (c *Conn) spend(n int) { c.link.SpendOn(min(n, stream.TurnBudget)) }

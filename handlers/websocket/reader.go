@@ -6,32 +6,32 @@ import (
 	"sync"
 )
 
-// NextReader waits for a message and returns a reader of it, which gives what has come of it
-// without waiting for the rest. So a message may be longer than memory is to be, see SetReadLimit.
-// The next NextReader or ReadMessage drops what was not read of it; until then, c is ready in
-// AwaitAny when there is more of it. The errors of NextReader are those of ReadMessage; Read
-// returns io.EOF at the end of the message. Text that cannot become UTF-8
-// ends the connection with the byte that says so; bytes before it may have been read.
+// NextReader waits for a message and returns a reader of it, which returns bytes as they arrive. So
+// a message may be longer than the memory for it, see SetReadLimit. The next NextReader or
+// ReadMessage drops the unread part of the message; until then, c is ready in AwaitAny when more of
+// it has arrived. The errors of NextReader are those of ReadMessage; Read returns io.EOF at the end
+// of the message. Text that is not UTF-8 ends the connection at the first wrong byte; the program
+// may have read the bytes before it.
 func (c *Conn) NextReader() (kind int, r io.Reader, err error) {
 	if err = c.begin(); err != nil {
 		return 0, nil, err
 	}
 	m := &messageReader{c: c, text: c.kind == Text}
-	if c.packed {
-		m.packed = unpackers.Get().(*unpacker)
-		m.packed.begin(m)
+	if c.compressed {
+		m.inflate = inflateReaders.Get().(*inflateReader)
+		m.inflate.begin(m)
 	}
-	c.more().reader = m
+	c.ensureExtra().reader = m
 	return int(c.kind), m, nil
 }
 
 // messageReader reads a message.
 type messageReader struct {
-	c      *Conn
-	packed *unpacker // nil: the message is not compressed
-	text   bool
-	runes  runes
-	err    error
+	c       *Conn
+	inflate *inflateReader // nil: the message is not compressed
+	text    bool
+	runes   runes
+	err     error
 }
 
 // Read implements io.Reader.
@@ -39,13 +39,13 @@ func (m *messageReader) Read(p []byte) (n int, err error) {
 	if m.err != nil || len(p) == 0 {
 		return 0, m.err
 	}
-	if m.packed != nil {
-		n, err = m.packed.read(p)
+	if m.inflate != nil {
+		n, err = m.inflate.read(p)
 	} else {
 		n, err = m.c.readData(p)
 	}
 	if m.text && (!m.runes.add(p[:n]) || err == io.EOF && !m.runes.whole()) {
-		n, err = 0, m.c.violated(errUTF8)
+		n, err = 0, m.c.failProtocol(errUTF8)
 	}
 	if m.err = err; err != nil {
 		m.end()
@@ -54,17 +54,17 @@ func (m *messageReader) Read(p []byte) (n int, err error) {
 }
 
 func (m *messageReader) end() {
-	if m.packed != nil {
-		m.packed.m = nil
-		unpackers.Put(m.packed)
-		m.packed = nil
+	if m.inflate != nil {
+		m.inflate.m = nil
+		inflateReaders.Put(m.inflate)
+		m.inflate = nil
 	}
 	if x := m.c.extra; x != nil && x.reader == m {
 		x.reader = nil
 	}
 }
 
-// skip drops what the program has not read of a message. Of a compressed one it is inflated: later
+// skip drops the unread part of a message. It inflates that of a compressed message, since later
 // messages may refer to it.
 func (c *Conn) skip() error {
 	if c.extra == nil || c.extra.reader == nil {
@@ -82,13 +82,13 @@ func (c *Conn) skip() error {
 	return m.err
 }
 
-// unpacker inflates a message while it comes. It takes 40 kB, until the message has ended.
-type unpacker struct {
+// inflateReader inflates a message while it arrives. It takes 40 kB until the message has ended.
+type inflateReader struct {
 	m     *messageReader
 	f     io.ReadCloser
 	total int64 // bytes inflated
 
-	// What the inflater has to read next: chunk[r:w], the rest of the frames, the rest of leftOut.
+	// Input of the inflater, in this order: chunk[r:w], the rest of the frames, the rest of leftOut.
 	chunk [512]byte
 	r, w  int
 	ended bool // the frames were read
@@ -96,20 +96,20 @@ type unpacker struct {
 	err   error // of the connection
 }
 
-// unpackers are shared, as inflaters are.
-var unpackers = sync.Pool{New: func() any { return new(unpacker) }}
+// inflateReaders are pooled, like inflaters.
+var inflateReaders = sync.Pool{New: func() any { return new(inflateReader) }}
 
-func (u *unpacker) begin(m *messageReader) {
+func (u *inflateReader) begin(m *messageReader) {
 	u.m, u.total, u.r, u.w, u.ended, u.tail, u.err = m, 0, 0, 0, false, leftOut, nil
 	if u.f == nil {
-		u.f = flate.NewReaderDict(u, m.c.got())
+		u.f = flate.NewReaderDict(u, m.c.peerWindow())
 	} else {
-		_ = u.f.(flate.Resetter).Reset(u, m.c.got()) // never fails
+		_ = u.f.(flate.Resetter).Reset(u, m.c.peerWindow()) // never fails
 	}
 }
 
-// fill sees to it that there is something in chunk.
-func (u *unpacker) fill() error {
+// fill reads into chunk if it is empty.
+func (u *inflateReader) fill() error {
 	for u.r == u.w {
 		if u.ended {
 			if u.tail == "" {
@@ -129,7 +129,7 @@ func (u *unpacker) fill() error {
 }
 
 // Read implements io.Reader, for the inflater.
-func (u *unpacker) Read(p []byte) (int, error) {
+func (u *inflateReader) Read(p []byte) (int, error) {
 	if err := u.fill(); err != nil {
 		return 0, err
 	}
@@ -139,7 +139,7 @@ func (u *unpacker) Read(p []byte) (int, error) {
 }
 
 // ReadByte implements io.ByteReader, for the inflater.
-func (u *unpacker) ReadByte() (byte, error) {
+func (u *inflateReader) ReadByte() (byte, error) {
 	if err := u.fill(); err != nil {
 		return 0, err
 	}
@@ -148,31 +148,31 @@ func (u *unpacker) ReadByte() (byte, error) {
 }
 
 // read inflates into p.
-func (u *unpacker) read(p []byte) (int, error) {
+func (u *inflateReader) read(p []byte) (int, error) {
 	c := u.m.c
 	n, err := u.f.Read(p)
 	if u.total += int64(n); u.total > c.readLimit() {
-		return 0, c.violated(errTooBig)
+		return 0, c.failProtocol(errTooBig)
 	}
-	c.remember(p[:n])
+	c.addToReadWindow(p[:n])
 	const piece = 16 << 10 // reads may be of few bytes
 	if k := u.total/piece - (u.total-int64(n))/piece; k > 0 || err != nil {
 		c.spend(int(k) * piece)
 	}
 	switch {
 	case err == nil:
-	case err == io.EOF && u.excess() <= 1+len(leftOut): // see inflater.inflate
+	case err == io.EOF && u.remainder() <= 1+len(leftOut): // see inflater.inflate
 	case u.err != nil:
 		err = u.err
 	default:
-		err = c.violated(errInflate)
+		err = c.failProtocol(errInflate)
 	}
 	return n, err
 }
 
-// excess reads the rest of a message whose last block has ended, if it is short, and returns how
-// long it is.
-func (u *unpacker) excess() int {
+// remainder reads the rest of a message whose last block has ended, if it is short, and returns its
+// length.
+func (u *inflateReader) remainder() int {
 	n := u.w - u.r + len(u.tail)
 	for !u.ended && n <= 1+len(leftOut) {
 		u.r = u.w

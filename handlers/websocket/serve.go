@@ -11,11 +11,11 @@ import (
 	"github.com/lwango/lwango/stream"
 )
 
-// Handler is what a connection does under Serve. Its methods are called on the connection's thread,
-// one at a time. They are sequential code, which may wait for anything, as a handler of requests
-// may, and holds up nothing but its own connection. Threads that a method starts (Thread.Go), and
-// what it defers (Thread.Defer), end before the connection is idle, and hold it up until then. What
-// the connection has to remember is the Handler's.
+// Handler has the callbacks of a connection under Serve. Its methods are called on the connection's
+// thread, one at a time. They are sequential code, which may wait for anything, like a handler of
+// requests, and delays only its own connection. Threads that a method starts (Thread.Go) and
+// functions that it defers (Thread.Defer) end before the connection is idle, which waits for them.
+// A Handler keeps the state of its connection.
 //
 // A panic is logged and ends the connection with InternalError.
 type Handler interface {
@@ -27,23 +27,23 @@ type Handler interface {
 	// a method of c. It may write, subscribe, close the connection, or read further messages itself.
 	Message(c *Conn, kind int, p []byte)
 
-	// Closed is called once, and last, with what the connection has ended with; also if Open has
-	// panicked. Nothing can be written any more. Its waits go on although the peer has left; but if a
-	// stop has killed the thread, they do not return (see coro.Yield).
+	// Closed is called once, and last, with the error with which the connection has ended, also if
+	// Open has panicked. Nothing can be written any more. It may wait although the peer has left; but
+	// if a stop has killed the thread, its waits do not return (see coro.Yield).
 	Closed(c *Conn, err *CloseError)
 }
 
-// Serve answers the request as Upgrade does, and lets h have the connection. The handler of the
-// request returns the result at once. Between messages, what the connection has subscribed to, and
-// pings that are due, the connection holds no coroutine and no buffer, and nothing of the request
-// but its context, its line in the access log, and what was deferred by Request.Defer, which all
-// end with the connection. So h has to take from the request what it needs.
+// Serve answers the request as Upgrade does, and hands the connection to h. The handler of the
+// request returns the result at once. While no message, subscription or ping needs it, the
+// connection holds no coroutine and no buffer. Of the request it only keeps the context, the line
+// in the access log, and functions of Request.Defer, which all end with the connection. So h has to
+// copy what it needs of the request.
 func (u *Upgrader) Serve(req *conn.Request, resp *conn.Response, h Handler) int {
 	c, err := u.upgrade(req, resp)
 	if err != nil {
 		return Status(err)
 	}
-	c.h = h
+	c.handler = h
 	if resp.Layer().HandOver((*served)(c)) != nil {
 		return http.StatusInternalServerError // of no use any more
 	}
@@ -53,14 +53,14 @@ func (u *Upgrader) Serve(req *conn.Request, resp *conn.Response, h Handler) int 
 // served is a connection under Serve: a conn.Keeper.
 type served Conn
 
-// phase is how far a served connection is.
+// phase is the progress of a served connection.
 type phase uint8
 
 const (
 	fresh   phase = iota
 	opened        // Open was called
 	closed        // Closed was called
-	closing       // and the peer's answer to the close frame is waited for
+	closing       // and it waits for the peer's close frame
 )
 
 // stepsPerTurn is how many messages in a row are handled before other threads of the loop get their
@@ -72,9 +72,9 @@ func (s *served) Run(t *loop.Thread) (idle time.Duration, more bool) {
 	c := (*Conn)(s)
 	if c.phase == fresh {
 		c.phase = opened
-		c.h.Open(c)
+		c.handler.Open(c)
 	}
-	c.stepOut()
+	c.leaveGroups()
 	c.finishFrame()
 	for n := 1; c.phase == opened; n++ {
 		if n%stepsPerTurn == 0 {
@@ -82,14 +82,14 @@ func (s *served) Run(t *loop.Thread) (idle time.Duration, more bool) {
 		}
 		stopping := t.Loop().Stopping()
 		if stopping {
-			s.sendLast()
+			s.sendFinal()
 		}
 		some := s.handle()
 		if !stopping {
 			some = s.deliver() || some
 		}
 		if c.err == nil {
-			some = c.then() || some
+			some = c.runTimer() || some
 		}
 		c.release()
 		switch {
@@ -97,26 +97,26 @@ func (s *served) Run(t *loop.Thread) (idle time.Duration, more bool) {
 			s.close()
 		case some:
 			if n%stepsPerTurn == 0 {
-				s.look()
+				s.checkPeer()
 			}
 		default:
-			idle, _ = s.left()
-			if due := c.untilDue(); due >= 0 {
+			idle, _ = s.untilIdleTimeout()
+			if due := c.untilTimer(); due >= 0 {
 				idle = min(idle, max(due, 1))
 			}
 			// A ping may have waited for room.
-			if c.err == nil && idle > 0 && !c.stepIn() {
+			if c.err == nil && idle > 0 && !c.rejoinGroups() {
 				return idle, true
 			}
-			c.stepOut()
+			c.leaveGroups()
 		}
 	}
 	return s.finish()
 }
 
-// look keeps a connection alive that always has something to send: its peer takes it slowly. What
-// has come from the peer meanwhile counts.
-func (s *served) look() {
+// checkPeer keeps a connection alive that always has something to send because its peer reads
+// slowly. Input of the peer counts as a sign of life.
+func (s *served) checkPeer() {
 	c := (*Conn)(s)
 	if c.thread.Loop().Stopping() {
 		return
@@ -126,14 +126,14 @@ func (s *served) look() {
 	}
 }
 
-// deliver delivers what has come for the connection from elsewhere, of each subscription one
-// message or a few, and reports whether there was something.
+// deliver delivers messages of the mailbox and of subscriptions, one or a few of each, and reports
+// whether there were any.
 func (s *served) deliver() (some bool) {
 	c := (*Conn)(s)
 	if box := c.box(); box != nil && c.err == nil && box.Ready() {
 		_, some = c.deliver(), true
 	}
-	for f := c.follows; f != nil && c.err == nil; f = f.next {
+	for f := c.subscriptions; f != nil && c.err == nil; f = f.next {
 		some = f.deliver(c) || some
 	}
 	return some
@@ -141,8 +141,8 @@ func (s *served) deliver() (some bool) {
 
 // Attach implements conn.LightKeeper.
 func (s *served) Attach(c net.Conn) {
-	if s.work == nil {
-		s.work = works.Get().(*work)
+	if s.activeState == nil {
+		s.activeState = activeStates.Get().(*activeState)
 	}
 	s.link = conn.LinkOf(c)
 	s.tls, _ = c.(*tls.Conn)
@@ -151,16 +151,16 @@ func (s *served) Attach(c net.Conn) {
 // Detach implements conn.LightKeeper.
 func (s *served) Detach() {
 	c := (*Conn)(s)
-	if l, ok := c.link.(*stream.Conn); ok && c.asked {
-		c.taken -= l.Counted()
+	if l, ok := c.link.(*stream.Conn); ok && c.pingDue {
+		c.progress -= l.Counted()
 	}
 	c.link, c.tls = nil, nil
 	x := c.extra
-	if !c.begun && !c.want.continuation && c.buf == nil && c.message == nil &&
-		(x == nil || x.reader == nil) && c.err == nil && !c.asked {
-		*c.work = work{}
-		works.Put(c.work)
-		c.work = nil
+	if !c.begun && !c.expected.continuation && c.buf == nil && c.message == nil &&
+		(x == nil || x.reader == nil) && c.err == nil && !c.pingDue {
+		*c.activeState = activeState{}
+		activeStates.Put(c.activeState)
+		c.activeState = nil
 	}
 	if x != nil {
 		if x.input = nil; x.empty() {
@@ -172,14 +172,14 @@ func (s *served) Detach() {
 // empty reports whether there is nothing in x.
 func (x *extra) empty() bool {
 	return x.input == nil && x.early == nil && x.readErr == nil &&
-		x.readBy == 0 && x.writeBy == 0 && x.readLimit == 0 && x.sent == nil && x.got == nil &&
-		x.box == nil && x.reader == nil && x.writer == nil && x.pinged == 0 && x.trip == 0 &&
-		x.then == nil && x.rest == nil && x.lastBy == 0
+		x.readBy == 0 && x.writeBy == 0 && x.readLimit == 0 && x.writeWindow == nil &&
+		x.readWindow == nil &&
+		x.box == nil && x.reader == nil && x.writer == nil && x.pingSentAt == 0 && x.roundTrip == 0 &&
+		x.timer == nil && x.unsentFrame == nil && x.finalDeadline == 0
 }
 
-// handle handles a message, if one is there. Its rest is waited for here only if the message is
-// long: a short one comes into the buffer first. What a method has not read of the last one is
-// dropped.
+// handle handles a message, if one is there. It waits for the rest only of a long message: a short
+// one is read into the buffer first. It drops the unread part of the last message.
 func (s *served) handle() bool {
 	c := (*Conn)(s)
 	begun, _ := c.advance()
@@ -189,12 +189,12 @@ func (s *served) handle() bool {
 		}
 		begun, _ = c.advance()
 	}
-	for begun && c.short() && c.frame.length > int64(c.w-c.r) {
+	for begun && c.fitsBuffer() && c.frame.length > int64(c.w-c.r) {
 		if !c.fill() {
-			if c.over {
-				_ = c.broken(c.extra.readErr)
+			if c.inputEnded {
+				_ = c.setError(c.extra.readErr)
 			} else if c.kind == Text && !c.mayBeText() {
-				_ = c.violated(errUTF8)
+				_ = c.failProtocol(errUTF8)
 			}
 			return false
 		}
@@ -203,18 +203,18 @@ func (s *served) handle() bool {
 		return false
 	}
 	if kind, p, err := c.ReadMessage(); err == nil {
-		c.h.Message(c, kind, p)
+		c.handler.Message(c, kind, p)
 	}
 	return true
 }
 
-// short reports whether the frame that has begun is a message that fits into the buffer.
-func (c *Conn) short() bool {
+// fitsBuffer reports whether the frame that has begun is a message that fits into the buffer.
+func (c *Conn) fitsBuffer() bool {
 	h := &c.frame
-	return h.fin && !c.packed && c.total == h.length && c.at == 0 && h.length <= bufferSize
+	return h.fin && !c.compressed && c.total == h.length && c.at == 0 && h.length <= bufferSize
 }
 
-// mayBeText reports whether what has come of a short text can become UTF-8.
+// mayBeText reports whether the part of a short text that has arrived can become UTF-8.
 func (c *Conn) mayBeText() bool {
 	b := buffers.Get().(*[bufferSize]byte)
 	defer buffers.Put(b)
@@ -224,20 +224,20 @@ func (c *Conn) mayBeText() bool {
 	return ok
 }
 
-// left returns how long the connection may be idle.
-func (s *served) left() (idle time.Duration, err error) {
+// untilIdleTimeout returns how long the connection may be idle.
+func (s *served) untilIdleTimeout() (idle time.Duration, err error) {
 	c := (*Conn)(s)
 	by := c.readLeft()
 	if by == 0 {
-		return 0, c.violated(errLate)
+		return 0, c.failProtocol(errLate)
 	}
 	if !c.begun {
 		idle, err = c.keepAlive()
-		if keeps := c.windowLeft(); keeps >= 0 {
+		if keeps := c.untilWindowDrop(); keeps >= 0 {
 			idle = min(idle, keeps)
 		}
 	} else if idle = c.messageLeft(); idle <= 0 {
-		return 0, c.violated(errTooSlow)
+		return 0, c.failProtocol(errTooSlow)
 	}
 	if by > 0 {
 		idle = min(idle, by)
@@ -245,50 +245,50 @@ func (s *served) left() (idle time.Duration, err error) {
 	return idle, err
 }
 
-// close ends what the connection has subscribed to, and tells the handler of the end.
+// close ends the subscriptions, and calls the handler's Closed.
 func (s *served) close() {
 	c, was := (*Conn)(s), s.phase
 	c.phase = closed
-	for c.follows != nil {
-		c.follows.end()
-		c.follows = c.follows.next
+	for c.subscriptions != nil {
+		c.subscriptions.end()
+		c.subscriptions = c.subscriptions.next
 	}
 	conn.SetCloseCode(c.thread, c.err.Code)
-	c.letGo()
+	c.releaseMessages()
 	if c.extra != nil {
-		c.extra.then = nil
+		c.extra.timer = nil
 	}
 	if was == fresh { // the handler of the request has panicked
 		return
 	}
 	c.thread.KeepWaiting(true)
-	c.h.Closed(c, c.err)
-	c.letGo()
+	c.handler.Closed(c, c.err)
+	c.releaseMessages()
 }
 
-// finish is Conn.finish that does not hold a coroutine.
+// finish is Conn.finish without holding a coroutine.
 func (s *served) finish() (idle time.Duration, more bool) {
 	c := (*Conn)(s)
-	now, limit := c.exactly(), closeWait
+	now, limit := c.exactNow(), closeWait
 	if c.thread.Loop().Stopping() {
 		limit /= 10
 	}
 	if c.phase == closed {
 		c.phase = closing
-		if c.answered {
+		if c.closeReceived {
 			return 0, false
 		}
-		c.answered = true
-		if c.lost {
+		c.closeReceived = true
+		if c.framingLost {
 			c.closeWrite()
 		}
 		c.until = now + limit
 	}
 	c.until = min(c.until, now+limit)
 	for !c.drop() {
-		late := c.exactly() >= c.until
+		late := c.exactNow() >= c.until
 		if !c.fill() {
-			return max(c.until-now, 0), !late && !c.over
+			return max(c.until-now, 0), !late && !c.inputEnded
 		}
 		if late {
 			break
@@ -310,7 +310,7 @@ func (s *served) End(t *loop.Thread) {
 		}
 		defer func() { // also when the thread was killed, and there is no room for the close frame
 			if c.err == nil {
-				_ = c.broken(errCut)
+				_ = c.setError(errCut)
 			}
 			if s.close(); c.phase < closing {
 				_ = c.finish()

@@ -8,25 +8,25 @@ import (
 )
 
 const (
-	// maxAgreed is how many bytes the windows of what peers have sent take, of all connections of the
-	// process that have agreed on one: an end cannot give up what its peer may refer to. The next
-	// connections agree that their peers' messages refer to nothing.
-	maxAgreed = 64 << 20
+	// maxReadWindows bounds the bytes of all read windows of the process: an end cannot free a window
+	// to which its peer may refer. Beyond that, connections agree that their peers' messages refer to
+	// nothing.
+	maxReadWindows = 64 << 20
 
-	// maxShare is how many of these bytes are for connections of one address, once half of them are
-	// taken: one client is not to have them all, and costs the others their compression.
-	maxShare = maxAgreed / 16
+	// maxClientWindows bounds the bytes for connections of one address, once half of maxReadWindows
+	// are taken, so that one client does not take the windows of all others.
+	maxClientWindows = maxReadWindows / 16
 )
 
 var (
-	agreedUpon atomic.Int64 // of these bytes
+	readWindowBytes atomic.Int64 // of these bytes
 
-	sharesMu sync.Mutex
-	shares   = make(map[netip.Addr]int64) // of clients' addresses that have some
+	sharesMu        sync.Mutex
+	windowsByClient = make(map[netip.Addr]int64) // by client
 )
 
-// client returns the address that a client's share is counted for: a network of 64 bits of IPv6.
-// That of a UNIX socket is the zero Addr, which has no share of its own.
+// client returns the address by which a client's bytes are counted: for IPv6 its /64. A client of a
+// UNIX socket has the zero Addr, and no limit of its own.
 func client(a net.Addr) netip.Addr {
 	tcp, ok := a.(*net.TCPAddr)
 	if !ok {
@@ -39,28 +39,28 @@ func client(a net.Addr) netip.Addr {
 	return at
 }
 
-// agreeOnWindow reports whether there is room for a window of 2^bits bytes of what a client of an
-// address sends. Then it is agreed upon, until disagree.
-func agreeOnWindow(at netip.Addr, bits uint8) bool {
+// reserveWindow reserves a read window of 2^bits bytes for a client's address, until releaseWindow,
+// and reports whether there is room for it.
+func reserveWindow(at netip.Addr, bits uint8) bool {
 	size := int64(1) << bits
 	sharesMu.Lock()
 	defer sharesMu.Unlock()
-	share := shares[at] + size
-	if all := agreedUpon.Add(size); all > maxAgreed ||
-		at.IsValid() && all > maxAgreed/2 && share > maxShare {
-		agreedUpon.Add(-size)
+	share := windowsByClient[at] + size
+	if all := readWindowBytes.Add(size); all > maxReadWindows ||
+		at.IsValid() && all > maxReadWindows/2 && share > maxClientWindows {
+		readWindowBytes.Add(-size)
 		return false
 	}
-	shares[at] = share
+	windowsByClient[at] = share
 	return true
 }
 
-func disagree(at netip.Addr, bits uint8) {
+func releaseWindow(at netip.Addr, bits uint8) {
 	size := int64(1) << bits
 	sharesMu.Lock()
 	defer sharesMu.Unlock()
-	agreedUpon.Add(-size)
-	if shares[at] -= size; shares[at] == 0 {
-		delete(shares, at)
+	readWindowBytes.Add(-size)
+	if windowsByClient[at] -= size; windowsByClient[at] == 0 {
+		delete(windowsByClient, at)
 	}
 }

@@ -24,32 +24,30 @@ const (
 // which must not change then. For each limit, in bytes or time, 0 is the default and a negative
 // value is no limit.
 type Upgrader struct {
-	// Origins are the other sites whose pages may connect, as browsers write them
-	// (https://example.org), or * for all. Without them, a request with an Origin must come from a
-	// page of the same host. Scheme, host and port are compared; ws stands for http and wss for https,
-	// as clients that are no browsers have them. If CheckOrigin is set, it alone decides about
-	// requests with an Origin.
+	// Origins are other sites whose pages may connect, as browsers write them (https://example.org),
+	// or * for all. Otherwise, a request with an Origin must come from a page of the same host.
+	// Scheme, host and port are compared; ws stands for http and wss for https, as clients that are no
+	// browsers have them. If CheckOrigin is set, it alone decides about requests with an Origin.
 	Origins     []string
 	CheckOrigin func(req *conn.Request, origin string) bool
 
 	Subprotocols []string // of the server, the best first
 
 	// Compression is permessage-deflate (RFC 7692), where the client offers it. Its level is 1, the
-	// fastest and the default, to 9. Messages shorter than the threshold go out as they are: 256
-	// bytes by default, 64 with Takeover; a negative one compresses them all.
+	// fastest and the default, to 9. Messages shorter than the threshold are not compressed. It is 256
+	// bytes by default, and 64 with Takeover; a negative one compresses all messages.
 	Compression          bool
 	CompressionLevel     int
 	CompressionThreshold int
 
-	// Takeover lets a message to the client refer to the ones before, where the client permits it:
-	// messages that are alike become a few bytes. A connection that sends has a window of 8 KiB for
-	// that, until it has sent nothing for ten seconds; 4096 connections of a process have one at a
-	// time, and the others compress each message by itself. PeerTakeover lets the client's messages
-	// do so. Its price is that each connection whose client has sent compressed messages keeps the
-	// last 32 KiB of these until it ends, or as much as the client says in client_max_window_bits. The
-	// connections of a process keep 64 MiB together, and once half of that is taken, those of an
-	// address 4 MiB; the clients of further ones are told that each message is to be compressed by
-	// itself.
+	// Takeover lets a message to the client refer to earlier ones, if the client permits it: similar
+	// messages become a few bytes. A connection that sends has a window of 8 KiB for that, until it
+	// has sent nothing for ten seconds. At most 4096 connections of a process have one at a time; the
+	// others compress each message by itself. PeerTakeover lets the client's messages do so. Its price
+	// is that each connection whose client has sent compressed messages keeps the last 32 KiB of these
+	// until it ends, or as much as the client says in client_max_window_bits. The connections of a
+	// process keep 64 MiB together, and once half of that is taken, those of an address 4 MiB; the
+	// handshake tells further clients to compress each message by itself.
 	Takeover     bool
 	PeerTakeover bool
 
@@ -57,8 +55,8 @@ type Upgrader struct {
 
 	HandshakeTimeout time.Duration // for the answer to the request; 10 s
 	MessageTimeout   time.Duration // for a message, from its first byte; 60 s
-	WriteTimeout     time.Duration // for the peer to take 64 KiB, or what there is; 30 s
-	PingInterval     time.Duration // without anything from the peer, until it is sent a ping; 30 s
+	WriteTimeout     time.Duration // for the peer to take 64 KiB, or less if there is less; 30 s
+	PingInterval     time.Duration // of silence of the peer, after which it gets a ping; 30 s
 
 	// IdleTimeout is the silence after which a peer is taken for dead: by default PingInterval and
 	// 15 s, or no limit if there are no pings. A peer that goes on reading is alive: it sends its
@@ -89,8 +87,8 @@ func (u *Upgrader) writeTimeout() time.Duration {
 	return limit(u.WriteTimeout, defaultWriteTimeout)
 }
 
-// keepAlive returns after how long a silence the peer is asked for a sign of life, and when it is
-// given up. pings says that it is asked by a ping; else only its reading counts.
+// keepAlive returns after which silence the peer is checked, and after which it is taken for dead.
+// pings says that the check is a ping; otherwise only the peer's reading counts.
 func (u *Upgrader) keepAlive() (interval, idle time.Duration, pings bool) {
 	interval = limit(u.PingInterval, defaultPingInterval)
 	byDefault := interval
@@ -103,8 +101,8 @@ func (u *Upgrader) keepAlive() (interval, idle time.Duration, pings bool) {
 	return idle / 2, idle, false
 }
 
-// HandshakeError tells why a request does not become a WebSocket: what the Upgrader has against it,
-// or for Dial, what the server has answered.
+// HandshakeError says why a request does not become a WebSocket: why the Upgrader refuses it or,
+// for Dial, how the server has answered.
 type HandshakeError struct {
 	Status int // of the answer
 	Reason string
@@ -112,7 +110,7 @@ type HandshakeError struct {
 
 func (e *HandshakeError) Error() string { return "websocket: " + e.Reason }
 
-// Status returns what a handler returns when Upgrade has failed.
+// Status returns the status with which a handler returns when Upgrade has failed.
 func Status(err error) int {
 	if e, ok := errors.AsType[*HandshakeError](err); ok {
 		return e.Status
@@ -131,7 +129,7 @@ func (u *Upgrader) Upgrade(req *conn.Request, resp *conn.Response) (*Conn, error
 	return c, err
 }
 
-// upgrade is Upgrade without the end.
+// upgrade is Upgrade without the deferred end of the connection.
 func (u *Upgrader) upgrade(req *conn.Request, resp *conn.Response) (c *Conn, _ error) {
 	o, err := u.accept(req)
 	if err != nil {
@@ -142,29 +140,30 @@ func (u *Upgrader) upgrade(req *conn.Request, resp *conn.Response) (c *Conn, _ e
 	if e != nil {
 		return nil, e
 	}
-	if o.keeps > 0 {
-		if at := client(conn.LinkOf(nc).RemoteAddr()); !agreeOnWindow(at, o.keeps) {
-			o.keeps = 0
+	if o.readTakeover > 0 {
+		if at := client(conn.LinkOf(nc).RemoteAddr()); !reserveWindow(at, o.readTakeover) {
+			o.readTakeover = 0
 		} else {
 			defer func() { // also if the thread is killed
 				if c == nil {
-					disagree(at, o.keeps)
+					releaseWindow(at, o.readTakeover)
 				}
 			}()
 		}
 	}
 	secure, _ := nc.(*tls.Conn)
-	w := &Conn{work: &work{link: conn.LinkOf(nc), tls: secure}, thread: req.Thread, set: u,
-		want: expected{deflate: o.deflate}, takes: o.takes, keeps: o.keeps, answered: true}
+	w := &Conn{activeState: &activeState{link: conn.LinkOf(nc), tls: secure}, thread: req.Thread,
+		set: u, expected: expected{deflate: o.deflate}, writeTakeover: o.writeTakeover,
+		readTakeover: o.readTakeover, closeReceived: true}
 	w.link.SetNoWait(true)
-	w.heard = w.now()
+	w.lastInput = w.now()
 	w.agreeOn(o.protocol)
 	if e = w.answer(o.answer(resp.Header())); e != nil {
 		return nil, e
 	}
-	w.answered = false
+	w.closeReceived = false
 	if r.Buffered() > 0 { // sent without waiting for the answer
-		w.more().early = r
+		w.ensureExtra().early = r
 	}
 	return w, nil
 }
@@ -176,7 +175,7 @@ func (c *Conn) agreeOn(protocol string) {
 
 // answer sends the answer to the handshake.
 func (c *Conn) answer(head []byte) error {
-	c.more().writeBy = c.exactly() + limit(c.set.HandshakeTimeout, defaultHandshakeTimeout)
+	c.ensureExtra().writeBy = c.exactNow() + limit(c.set.HandshakeTimeout, defaultHandshakeTimeout)
 	err := c.put(head, nil)
 	c.extra = nil
 	return err

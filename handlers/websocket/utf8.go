@@ -14,7 +14,7 @@ func (u *runes) add(p []byte) bool {
 	for u.n > 0 && len(p) > 0 {
 		u.cut[u.n] = p[0]
 		u.n, p = u.n+1, p[1:]
-		if utf8.FullRune(u.cut[:u.n]) { // also if it cannot become one any more
+		if utf8.FullRune(u.cut[:u.n]) { // also if it is invalid already
 			if !utf8.Valid(u.cut[:u.n]) {
 				return false
 			}

@@ -7,17 +7,18 @@ import (
 
 var errKind = errors.New("websocket: a message is of kind Text or Binary")
 
-// PreparedMessage is a message for many connections. It is framed once, and compressed once, when
-// the first connection with compression sends it. Any number of loops may send it at the same time.
+// PreparedMessage is a message for many connections. It is framed once, and compressed once, by the
+// first connection with compression that sends it. Any number of loops may send it at the same
+// time.
 type PreparedMessage struct {
-	opcode   byte
-	compress bool
-	head     uint8 // bytes of the frame's header
-	short    uint8 // bytes of packed's
+	opcode       byte
+	compress     bool
+	head         uint8 // bytes of the frame's header
+	deflatedHead uint8 // bytes of deflated's header
 
-	packing sync.Once
-	frame   []byte // without compression
-	packed  []byte // a frame, too; nil: compression does not shorten it, or none has asked
+	packing  sync.Once
+	frame    []byte // without compression
+	deflated []byte // a compressed frame; nil: compression does not shorten it, or was not tried
 }
 
 func (m *PreparedMessage) payload() []byte { return m.frame[m.head:] }
@@ -33,8 +34,8 @@ func Prepare(kind int, p []byte) (*PreparedMessage, error) {
 	return &PreparedMessage{opcode: opcode, compress: compress, head: uint8(head), frame: frame}, nil
 }
 
-// data returns the opcode of a kind, and whether a message of that kind may be compressed. The
-// error is that it is none.
+// data returns the opcode of a kind, and whether a message of that kind may be compressed. An
+// invalid kind is an error.
 func data(kind int) (opcode byte, compress bool, err error) {
 	if op := kind &^ Uncompressed; op != Text && op != Binary {
 		return 0, false, errKind
@@ -52,10 +53,10 @@ func (m *PreparedMessage) compressed(level int) []byte {
 			return
 		}
 		head := headerLength(len(*b))
-		m.packed = appendHeader(make([]byte, 0, head+len(*b)), finBit|deflateBit|m.opcode, len(*b))
-		m.packed, m.short = append(m.packed, *b...), uint8(head)
+		m.deflated = appendHeader(make([]byte, 0, head+len(*b)), finBit|deflateBit|m.opcode, len(*b))
+		m.deflated, m.deflatedHead = append(m.deflated, *b...), uint8(head)
 	})
-	return m.packed
+	return m.deflated
 }
 
 // WriteMessage sends a message of kind Text or Binary. It waits until the kernel has taken it, and
@@ -69,19 +70,20 @@ func (c *Conn) WriteMessage(kind int, p []byte) error {
 		return errWriting
 	}
 	if compress && c.compresses(len(p)) {
-		return c.sendPacked(finBit|deflateBit|opcode, p)
+		return c.sendCompressed(finBit|deflateBit|opcode, p)
 	}
 	return c.sendFrame(finBit|opcode, p)
 }
 
-// sendPacked compresses a message and sends it. One that does not get shorter goes out as it is.
-func (c *Conn) sendPacked(first byte, p []byte) error {
+// sendCompressed compresses a message and sends it. It sends a message that does not get shorter
+// without compression.
+func (c *Conn) sendCompressed(first byte, p []byte) error {
 	if c.err != nil {
 		return c.err
 	}
 	b := messages.Get().(*[]byte)
 	defer recycle(b)
-	w := c.sentWindow()
+	w := c.useWriteWindow()
 	*b = deflateTo((*b)[:0], p, w.bytes(), c.set.level())
 	if len(*b) >= len(p) {
 		return c.sendFrame(first&^deflateBit, p)
@@ -91,12 +93,12 @@ func (c *Conn) sendPacked(first byte, p []byte) error {
 }
 
 // WritePrepared sends messages that other connections get, too, in their order. Several short ones
-// go out together: a member that is behind costs no system call for each.
+// go out together, so that a connection that lags does not cost a system call for each.
 func (c *Conn) WritePrepared(ms ...*PreparedMessage) error {
 	if c.writing() {
 		return errWriting
 	}
-	var b *[bufferSize]byte // has the first n bytes of frames that are to go out
+	var b *[bufferSize]byte // its first n bytes are frames to be sent
 	n := 0
 	defer func() {
 		if b != nil {
@@ -107,14 +109,14 @@ func (c *Conn) WritePrepared(ms ...*PreparedMessage) error {
 		frame, payload, first := m.frame, m.payload(), finBit|m.opcode
 		if m.compress && c.compresses(len(payload)) {
 			if packed := m.compressed(c.set.level()); packed != nil {
-				c.sentWindow().add(payload)
-				frame, payload, first = packed, packed[m.short:], first|deflateBit
+				c.useWriteWindow().add(payload)
+				frame, payload, first = packed, packed[m.deflatedHead:], first|deflateBit
 			}
 		}
 		if c.err != nil {
 			return c.err
 		}
-		if c.want.server {
+		if c.expected.server {
 			if err := c.sendFrame(first, payload); err != nil {
 				return err
 			}
@@ -136,7 +138,7 @@ func (c *Conn) WritePrepared(ms ...*PreparedMessage) error {
 				continue
 			}
 		}
-		if err := c.wrote(c.put(b[:n], frame)); err != nil { // a frame that did not fit goes along
+		if err := c.wrote(c.put(b[:n], frame)); err != nil { // with a frame that did not fit
 			return err
 		}
 		n = 0

@@ -12,7 +12,7 @@ var (
 )
 
 // NextWriter returns a writer of a message of kind Text or Binary, which sends the message in
-// fragments as it is written. Close sends the last one, and until then no other message can be
+// fragments as it is written. Close sends the last fragment; until then no other message can be
 // written. The writer holds a buffer of 4 KiB, and with compression a compressor of 200 kB or more.
 func (c *Conn) NextWriter(kind int) (io.WriteCloser, error) {
 	opcode, compress, err := data(kind)
@@ -25,13 +25,13 @@ func (c *Conn) NextWriter(kind int) (io.WriteCloser, error) {
 		return nil, errWriting
 	}
 	m := &messageWriter{c: c, first: opcode, buf: buffers.Get().(*[bufferSize]byte)}
-	if compress && c.want.deflate {
+	if compress && c.expected.deflate {
 		m.first |= deflateBit
-		m.window = c.sentWindow()
-		m.packed = getDeflater(c.set.level(), m.window.bytes())
-		m.packed.into = (*packedWriter)(m)
+		m.window = c.useWriteWindow()
+		m.deflater = getDeflater(c.set.level(), m.window.bytes())
+		m.deflater.into = (*deflateWriter)(m)
 	}
-	c.more().writer = m
+	c.ensureExtra().writer = m
 	return m, nil
 }
 
@@ -40,13 +40,13 @@ func (c *Conn) writing() bool { return c.extra != nil && c.extra.writer != nil }
 
 // messageWriter writes a message.
 type messageWriter struct {
-	c      *Conn
-	first  byte // of the next frame, without finBit
-	buf    *[bufferSize]byte
-	n      int       // bytes of the next frame's payload; they begin at maxHeader
-	packed *deflater // nil: the message goes out as it is
-	window *window   // what it is added to
-	closed bool
+	c        *Conn
+	first    byte // of the next frame, without finBit
+	buf      *[bufferSize]byte
+	n        int       // bytes of the next frame's payload; they begin at maxHeader
+	deflater *deflater // nil: the message goes out as it is
+	window   *window   // to which it is added
+	closed   bool
 }
 
 // Write implements io.Writer.
@@ -56,26 +56,27 @@ func (m *messageWriter) Write(p []byte) (int, error) {
 		return 0, m.c.err
 	case m.closed:
 		return 0, errClosed
-	case m.packed == nil:
+	case m.deflater == nil:
 		return m.add(p)
 	}
 	m.window.add(p)
-	return m.packed.w.Write(p)
+	return m.deflater.w.Write(p)
 }
 
-// packedWriter is where the compressor writes.
-type packedWriter messageWriter
+// deflateWriter takes the output of the compressor.
+type deflateWriter messageWriter
 
 // Write implements io.Writer.
-func (w *packedWriter) Write(p []byte) (int, error) { return (*messageWriter)(w).add(p) }
+func (w *deflateWriter) Write(p []byte) (int, error) { return (*messageWriter)(w).add(p) }
 
-// add adds a part of the message's payload. What is longer than the buffer goes out without it.
-// With compression the last bytes stay in the buffer: they may not be the message's, see blockEnd.
+// add adds a part of the message's payload. A part that is longer than the buffer goes out without
+// a copy. With compression the last bytes stay in the buffer: they may be a blockEnd, which is not
+// sent.
 func (m *messageWriter) add(p []byte) (int, error) {
 	all := len(p)
 	for len(p) > 0 {
 		room := m.buf[maxHeader+m.n:]
-		if len(room) == 0 || m.n == 0 && m.packed == nil && len(p) > 4*len(room) {
+		if len(room) == 0 || m.n == 0 && m.deflater == nil && len(p) > 4*len(room) {
 			var err error
 			if m.n > 0 {
 				err = m.flush(false)
@@ -94,10 +95,10 @@ func (m *messageWriter) add(p []byte) (int, error) {
 	return all, nil
 }
 
-// flush sends what is in the buffer as a frame.
+// flush sends the content of the buffer as a frame.
 func (m *messageWriter) flush(fin bool) error {
 	n := m.n
-	if m.packed != nil {
+	if m.deflater != nil {
 		n -= len(blockEnd)
 	}
 	first := m.first
@@ -119,21 +120,21 @@ func (m *messageWriter) Close() error {
 	}
 	m.closed = true
 	var err error
-	if m.packed != nil {
-		err = m.packed.w.Flush()
+	if m.deflater != nil {
+		err = m.deflater.w.Flush()
 	}
 	if err == nil {
 		err = m.flush(true)
 	}
-	if m.packed != nil {
-		m.packed.release(m.c.set.level())
+	if m.deflater != nil {
+		m.deflater.release(m.c.set.level())
 	}
 	if m.window != nil {
 		m.window.used = m.c.now()
 		m.window = nil
 	}
 	buffers.Put(m.buf)
-	m.buf, m.packed = nil, nil
+	m.buf, m.deflater = nil, nil
 	m.c.extra.writer = nil
 	if m.c.err != nil {
 		return m.c.err
