@@ -26,7 +26,7 @@ func Example() {
 		s := lwangotest.Start(t, greet)
 		c := s.Dial()
 		c.Send("GET /?name=Ann HTTP/1.1\r\nHost: example.org\r\n\r\n")
-		s.Skip(time.Hour)
+		s.Advance(time.Hour)
 		if a := c.Answer("GET"); a.StatusCode != 200 || a.Text != "Hello, Ann" {
 			t.Errorf("%s: %q", a.Status, a.Text)
 		}

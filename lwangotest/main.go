@@ -6,6 +6,6 @@ import (
 	"github.com/lwango/lwango/internal/test/leak"
 )
 
-// Main is for TestMain. It runs the tests, and fails if they leave goroutines or descriptors
-// behind; what is about to end gets some seconds. It ends the process.
+// Main is for TestMain. It runs the tests, and fails if they leave goroutines or descriptors, for
+// which it waits some seconds. It ends the process.
 func Main(m *testing.M) { leak.Main(m) }

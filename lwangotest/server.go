@@ -35,9 +35,9 @@ func Start(t testing.TB, h conn.Handler) *Server {
 	return StartConfig(t, conn.Config{Handler: h})
 }
 
-// StartConfig serves as cfg says. Unless cfg has a logger, Log returns what is logged, and a test
-// that fails prints it. A test in which a handler or a thread panics fails, unless it calls
-// ExpectPanic.
+// StartConfig starts a server with a configuration. Unless cfg has a logger, Log returns the log,
+// and a test that fails prints it. A test in which a handler or a thread panics fails, unless it
+// calls ExpectPanic.
 func StartConfig(t testing.TB, cfg conn.Config) *Server {
 	t.Helper()
 	inner := server.Start(t, modes.Direct, cfg)
@@ -46,7 +46,7 @@ func StartConfig(t testing.TB, cfg conn.Config) *Server {
 		Addr:   inner.Addr,
 		server: inner,
 		client: &http.Client{
-			// What is asked is what is sent, and what is answered is what the test sees.
+			// Requests and answers stay unchanged.
 			Transport: &http.Transport{DisableCompression: true},
 			CheckRedirect: func(*http.Request, []*http.Request) error {
 				return http.ErrUseLastResponse
@@ -63,8 +63,8 @@ func StartConfig(t testing.TB, cfg conn.Config) *Server {
 	return s
 }
 
-// Stop ends the server before its test ends. Handlers that run have a second to come to their end;
-// what they wait for after that returns no more.
+// Stop ends the server before its test ends. Running handlers have a second to return; after that,
+// their waits do not return.
 func (s *Server) Stop() {
 	s.once.Do(func() {
 		s.client.CloseIdleConnections()
@@ -76,10 +76,11 @@ func (s *Server) Stop() {
 // no compression, and waits for a minute at most.
 func (s *Server) Client() *http.Client { return s.client }
 
-// Log returns what the server has logged, in the format of slog.TextHandler.
+// Log returns the server's log, in the format of slog.TextHandler.
 func (s *Server) Log() string { return s.server.Log.String() }
 
-// ExpectPanic says that the test makes a handler or a thread panic. It fails if none does.
+// ExpectPanic announces that the test makes a handler or a thread panic. The test fails if none
+// does.
 func (s *Server) ExpectPanic() { s.server.Panics.Expect() }
 
 // Answer is a response, and its body, which has been read to its end.
@@ -88,7 +89,7 @@ type Answer struct {
 	Text string
 }
 
-// Get asks for a path, perhaps with a query: Do without a body.
+// Get sends a GET request for a path, perhaps with a query.
 func (s *Server) Get(path string, fields ...string) Answer {
 	s.server.T.Helper()
 	return s.Do("GET", path, "", fields...)
@@ -128,14 +129,14 @@ func (s *Server) Do(method, path, body string, fields ...string) Answer {
 	return Answer{resp, string(text)}
 }
 
-// Skip waits until the threads of the server have done all they can do without further input, and
-// then puts the clock of their loop forward by d. What waits for its time on the loop ends if its
-// time has come then. See the package comment for what that is.
+// Advance waits until all threads of the server wait for input or time, and then puts the clock of
+// their loop forward by d. Timers of the loop that are due then fire; the package comment lists
+// them.
 //
-// Requests that Conn.Send has sent are with their handlers before the clock moves. This is not so
-// for those that another goroutine is about to send, nor for a handler that is about to come back
-// from a function off the loop.
-func (s *Server) Skip(d time.Duration) {
+// Requests of Conn.Send have reached their handlers before the clock moves. Requests that another
+// goroutine is sending may not have, and a handler may be about to return from a function off the
+// loop.
+func (s *Server) Advance(d time.Duration) {
 	s.server.T.Helper()
 	for _, c := range s.conns {
 		c.acknowledge()
@@ -143,13 +144,14 @@ func (s *Server) Skip(d time.Duration) {
 	s.server.Skip(d)
 }
 
-// Conn is a client's connection, for tests that say byte by byte what is sent, and when.
+// Conn is a client's connection, for tests that choose each byte that is sent, and when.
 type Conn struct {
 	net.Conn
 	client *server.Client
 }
 
-// Dial connects to the server until the test ends. All reads and writes have a minute.
+// Dial connects to the server until the test ends. All reads and writes have to end within a
+// minute.
 func (s *Server) Dial() *Conn {
 	s.server.T.Helper()
 	client := s.server.Dial()
@@ -158,8 +160,8 @@ func (s *Server) Dial() *Conn {
 	return c
 }
 
-// acknowledge makes the kernel acknowledge at once what the client has got, instead of within 40 ms
-// (tcp(7), TCP_QUICKACK). Until then the server would not take the connection for idle.
+// acknowledge makes the kernel acknowledge received bytes at once, instead of within 40 ms (tcp(7),
+// TCP_QUICKACK). Until then the server would not take the connection for idle.
 func (c *Conn) acknowledge() {
 	rc, err := c.client.TCP().SyscallConn()
 	if err != nil {
@@ -187,8 +189,8 @@ func (c *Conn) Answer(method string) Answer {
 // Read reads what is behind the answers that Answer has read.
 func (c *Conn) Read(p []byte) (int, error) { return c.client.R.Read(p) }
 
-// Rest reads until the server closes the connection, which it must do in order.
-func (c *Conn) Rest() string {
+// ReadAll reads until the server closes the connection, which it must do in order.
+func (c *Conn) ReadAll() string {
 	c.client.T.Helper()
 	return server.Rest(c.client.T, c)
 }

@@ -108,13 +108,13 @@ func TestSkip(t *testing.T) {
 		})
 		c := s.Dial()
 		c.Send(get)
-		s.Skip(time.Hour - time.Minute)
+		s.Advance(time.Hour - time.Minute)
 		c.Send(get)
-		s.Skip(time.Minute)
+		s.Advance(time.Minute)
 		if a := c.Answer("GET"); a.Text != "<nil>" {
 			t.Error(a.Text)
 		}
-		s.Skip(time.Hour) // the second request began to sleep after the first
+		s.Advance(time.Hour) // the second request began to sleep after the first
 		if a := c.Answer("GET"); a.Text != "<nil>" {
 			t.Error(a.Text)
 		}
@@ -129,7 +129,7 @@ func TestSkip(t *testing.T) {
 		defer close(never)
 		c := s.Dial()
 		c.Send(get)
-		s.Skip(time.Hour)
+		s.Advance(time.Hour)
 		if a := c.Answer("GET"); a.Text != loop.ErrDeadlineExceeded.Error() {
 			t.Error(a.Text)
 		}
@@ -138,13 +138,13 @@ func TestSkip(t *testing.T) {
 		s := lwangotest.StartConfig(t, conn.Config{Limits: conn.Limits{HeaderTimeout: time.Hour}})
 		c := s.Dial()
 		c.Send("GET / HT")
-		s.Skip(time.Hour - time.Minute)
+		s.Advance(time.Hour - time.Minute)
 		c.Send("TP/1.1\r\n")
-		s.Skip(time.Minute)
+		s.Advance(time.Minute)
 		if got := c.Answer("GET"); got.StatusCode != 408 {
 			t.Error(got.Status)
 		}
-		c.Rest()
+		c.ReadAll()
 	})
 	t.Run("body", func(t *testing.T) {
 		s := lwangotest.StartConfig(t, conn.Config{
@@ -158,11 +158,11 @@ func TestSkip(t *testing.T) {
 		})
 		c := s.Dial()
 		c.Send("POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\n\r\n12")
-		s.Skip(time.Hour - time.Minute)
+		s.Advance(time.Hour - time.Minute)
 		c.Send("34")
-		s.Skip(time.Hour - time.Minute)
+		s.Advance(time.Hour - time.Minute)
 		c.Send("56")
-		s.Skip(time.Hour)
+		s.Advance(time.Hour)
 		if a := c.Answer("POST"); a.StatusCode != 408 {
 			t.Error(a.Status)
 		}
@@ -179,7 +179,7 @@ func TestSkip(t *testing.T) {
 		})
 		c := s.Dial()
 		c.Send("POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\n\r\n12")
-		s.Skip(time.Hour)
+		s.Advance(time.Hour)
 		c.Send("34")
 		if a := c.Answer("POST"); a.StatusCode != 408 {
 			t.Error(a.Status)
@@ -201,7 +201,7 @@ func TestSkip(t *testing.T) {
 		c := s.Dial()
 		c.Send(get)
 		for !sent.Load() { // a pause after each write, of as many seconds as it had bytes
-			s.Skip(time.Hour)
+			s.Advance(time.Hour)
 		}
 		if a := c.Answer("GET"); len(a.Text) != size {
 			t.Error(a.Status, len(a.Text))
@@ -212,11 +212,11 @@ func TestSkip(t *testing.T) {
 		c := s.Dial()
 		c.Send(get)
 		c.Answer("GET")
-		s.Skip(time.Hour - time.Minute)
+		s.Advance(time.Hour - time.Minute)
 		c.Send(get)
 		c.Answer("GET")
-		s.Skip(time.Hour)
-		if got := c.Rest(); got != "" {
+		s.Advance(time.Hour)
+		if got := c.ReadAll(); got != "" {
 			t.Errorf("%q", got)
 		}
 	})

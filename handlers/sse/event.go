@@ -9,7 +9,7 @@ import (
 	"unicode/utf8"
 )
 
-// Event is what a client's EventSource dispatches. Empty fields are not sent.
+// Event is what a client's EventSource dispatches. Send leaves out empty fields.
 type Event struct {
 	// ID names the event when the client connects again; see Stream.LastEventID. It is UTF-8 of at
 	// most 256 bytes without line ends and NUL.
@@ -18,9 +18,9 @@ type Event struct {
 	// Name is the event's type, without line ends; "message" where it is empty.
 	Name string
 
-	// Data is the text, UTF-8, of any number of lines. Line ends of all kinds arrive as LF: the
-	// format has no way to tell them apart. If it is nil, the client does not dispatch the event,
-	// but obeys its ID and Retry.
+	// Data is the text, UTF-8, of any number of lines. All line ends arrive as LF: the format cannot
+	// tell them apart. If it is nil, the client does not dispatch the event, but obeys its ID and
+	// Retry.
 	Data []byte
 
 	// Retry is how long the client waits before it connects again after the connection has ended.
@@ -68,9 +68,9 @@ func AppendEvent(b []byte, e Event) ([]byte, error) {
 // AppendComment adds text as a comment, which clients ignore.
 func AppendComment(b []byte, text string) []byte { return append(appendLines(b, ": ", text), '\n') }
 
-// appendLines adds each line of text behind a prefix. CR, LF and CRLF end a line, as they do for
-// the client. The text behind the last of them, even if empty, is one more line: so the client's
-// text has as many line ends as ours.
+// appendLines adds each line of text after a prefix. CR, LF and CRLF end a line, as they do for the
+// client. The text after the last of them, even if empty, is one more line: so the client's text
+// has as many line ends as ours.
 func appendLines[T string | []byte](b []byte, prefix string, text T) []byte {
 	b = append(b, prefix...)
 	for i := 0; i < len(text); i++ {

@@ -9,36 +9,36 @@ import (
 	"github.com/lwango/lwango/pubsub"
 )
 
-// Handler is what a stream does under Serve. Its methods, and the functions given to Subscribe, are
-// called on the stream's thread, one at a time. They are sequential code, which may wait for
-// anything. A panic is logged and cuts the stream.
+// Handler has the callbacks of a stream under Serve. Its methods, and the functions given to
+// Subscribe, are called on the stream's thread, one at a time. They are sequential code, which may
+// wait for anything. A panic is logged and cuts the stream.
 type Handler interface {
 	// Open is called first, once the head has gone out and the handler of the request has returned.
 	Open(s *Stream)
 
 	// Closed is called once, and last, also if Open has panicked. err is loop.ErrClientGone,
-	// http.ErrServerClosed, the error of a write, or nil after Close or a panic. Its waits go on
-	// although the client has left; but if a stop has killed the thread, they do not return.
+	// http.ErrServerClosed, the error of a write, or nil after Close or a panic. It may wait although
+	// the client has left; but if a stop has killed the thread, its waits do not return.
 	Closed(s *Stream, err error)
 }
 
-// Serve answers the request with a stream, as Open does, and lets h have it. The handler of the
-// request returns the result at once. While the stream has nothing to send, it holds no coroutine
-// and nothing of the request but its context, its line in the access log, and what was deferred by
-// Request.Defer, with the request for it, which all end with the stream. So h has to take from the
-// request what it needs.
+// Serve answers the request with a stream, as Open does, and hands it to h. The handler of the
+// request returns the result at once. While the stream has nothing to send, it holds no coroutine.
+// Of the request it only keeps the context, the line in the access log, and functions of
+// Request.Defer (with the request, for these), which all end with the stream. So h has to copy what
+// it needs of the request.
 //
-// Where the answer cannot do without its handler (a layer encodes it, or keeps it in a cache), it
-// is served all the same, and holds a coroutine.
+// If the answer needs the handler's coroutine (a layer encodes it, or keeps it in a cache), the
+// stream holds a coroutine.
 func Serve(req *conn.Request, resp *conn.Response, h Handler) int {
 	s, err := Open(req, resp)
 	if err != nil {
 		return http.StatusOK
 	}
-	s.h = h
+	s.handler = h
 	v := (*served)(s)
 	if s.tail, err = resp.Layer().KeepOpen(v); err != nil {
-		v.stay(req.Thread)
+		v.runOnHandler(req.Thread)
 	} else {
 		s.resp = nil
 	}
@@ -47,7 +47,7 @@ func Serve(req *conn.Request, resp *conn.Response, h Handler) int {
 
 // Close ends the stream under Serve, once the Handler's method has returned.
 func (s *Stream) Close() {
-	if s.h != nil {
+	if s.handler != nil {
 		(*served)(s).end(nil)
 	}
 }
@@ -60,37 +60,37 @@ type Topic interface {
 	Subscribe(t *loop.Thread, o pubsub.Options) *pubsub.Subscription
 }
 
-// Subscribe subscribes a stream under Serve. f is called for each message, on the stream's thread;
-// once with nil, if there will be no more (see Subscription.Err). The subscription is the stream's,
-// and ends with it, or by Unsubscribe. The caller uses it for nothing else: it neither reads from
-// it nor waits for it.
+// Subscribe subscribes a stream under Serve. f is called for each message, on the stream's thread,
+// and once with nil if no more will come (see Subscription.Err). The subscription belongs to the
+// stream. It ends with the stream, or by Unsubscribe. The caller may only unsubscribe: it neither
+// reads from the subscription nor waits for it.
 func (s *Stream) Subscribe(to Topic, o pubsub.Options,
 	f func(s *Stream, m *pubsub.Message)) *pubsub.Subscription {
 	o.Keep = true
 	sub := to.Subscribe(s.thread, o)
-	if s.h == nil || s.phase == closed {
+	if s.handler == nil || s.phase == closed {
 		sub.Unsubscribe()
 		return sub
 	}
-	at := &s.follows
+	at := &s.subscriptions
 	for *at != nil {
 		at = &(*at).next
 	}
-	*at = &follow{sub: sub, f: f}
+	*at = &subscription{sub: sub, f: f}
 	return sub
 }
 
-// follow is one subscription of a stream.
-type follow struct {
+// subscription is one subscription of a stream.
+type subscription struct {
 	sub  *pubsub.Subscription
 	f    func(s *Stream, m *pubsub.Message)
-	next *follow
+	next *subscription
 }
 
 // served is a stream under Serve: a conn.Keeper.
 type served Stream
 
-// phase is how far a served stream is.
+// phase is the progress of a served stream.
 type phase uint8
 
 const (
@@ -108,14 +108,14 @@ func (v *served) Run(t *loop.Thread) (idle time.Duration, more bool) {
 	v.unwatch()
 	if v.phase == fresh {
 		v.phase = opened
-		v.h.Open((*Stream)(v))
+		v.handler.Open((*Stream)(v))
 	}
 	for n := 1; ; n++ {
 		switch {
-		case v.over:
+		case v.ended:
 			return 0, false
 		case t.Loop().Stopping():
-			v.sendLast()
+			v.sendFinal()
 			v.end(http.ErrServerClosed)
 			return 0, false
 		case t.Gone():
@@ -126,7 +126,7 @@ func (v *served) Run(t *loop.Thread) (idle time.Duration, more bool) {
 			t.Yield()
 		}
 		some := false
-		for f := v.follows; f != nil && !v.over; f = f.next {
+		for f := v.subscriptions; f != nil && !v.ended; f = f.next {
 			some = v.deliver(f) || some
 		}
 		if some {
@@ -140,19 +140,20 @@ func (v *served) Run(t *loop.Thread) (idle time.Duration, more bool) {
 	}
 }
 
-// lastWords bounds how long a stream still sends at a stop. It is a variable only for tests.
-var lastWords = 500 * time.Millisecond
+// finalSendTime bounds how long a stream still sends at a stop. It is a variable only for tests.
+var finalSendTime = 500 * time.Millisecond
 
-// sendLast delivers, at a stop, what has come for the stream by now. What a queue group has is left
-// to members of other processes, and what others publish at their ends is not for this stream (see
-// Subscription.Remaining). A client that is too slow for that is cut off.
-func (v *served) sendLast() {
+// sendFinal delivers, at a stop, the messages that have arrived for the stream by now. It leaves
+// messages of a queue group to members of other processes, and does not deliver messages that
+// others publish at their ends (see Subscription.Remaining). It cuts off a client that is too slow
+// for that.
+func (v *served) sendFinal() {
 	s := (*Stream)(v)
-	until := s.now() + lastWords
-	s.setWriteDeadline(time.Now().Add(lastWords))
-	defer s.setWriteDeadline(time.Time{}) // the end has limits of its own
-	for f := v.follows; f != nil; f = f.next {
-		for n := 1; !v.over && f.sub.Group() == "" && s.now() < until && v.deliver(f); n++ {
+	until := s.now() + finalSendTime
+	s.setWriteDeadline(time.Now().Add(finalSendTime))
+	defer s.setWriteDeadline(time.Time{}) // the end of the stream has limits of its own
+	for f := v.subscriptions; f != nil; f = f.next {
+		for n := 1; !v.ended && f.sub.Group() == "" && s.now() < until && v.deliver(f); n++ {
 			if n%stepsPerTurn == 0 {
 				v.thread.Yield()
 			}
@@ -160,20 +161,20 @@ func (v *served) sendLast() {
 	}
 }
 
-// unwatch takes the stream for at work: what comes for a queue group meanwhile is for its other
-// members.
+// unwatch marks the stream as at work: messages of a queue group go to other members meanwhile.
 func (v *served) unwatch() {
-	if f := v.follows; f != nil && f.next == nil {
-		f.sub.Ready() // it takes what it was told of at once, so nobody else needs to be told
+	if f := v.subscriptions; f != nil && f.next == nil {
+		f.sub.Ready() // the stream takes the message at once, so no other member needs to be notified
 	}
-	for f := v.follows; f != nil; f = f.next {
+	for f := v.subscriptions; f != nil; f = f.next {
 		f.sub.Unwatch(nil)
 	}
 }
 
-// watch has the stream's thread told of what comes, unless something is there, which it reports.
+// watch notifies the stream's thread of messages that will arrive. It reports whether there is one
+// already.
 func (v *served) watch() (some bool) {
-	for f := v.follows; f != nil; f = f.next {
+	for f := v.subscriptions; f != nil; f = f.next {
 		_ = f.sub.Watch(v.thread)
 		some = f.sub.Ready() || some
 	}
@@ -183,17 +184,19 @@ func (v *served) watch() (some bool) {
 	return some
 }
 
-// last reports whether what the stream is to have is only what remains. The first look at that says
-// what it is, even if it is nothing.
-func (v *served) last(f *follow) bool { return v.thread.Loop().Stopping() && f.sub.Group() == "" }
+// onlyRemaining reports whether the stream gets only the remaining messages. The first call of
+// Subscription.Remaining fixes which these are.
+func (v *served) onlyRemaining(f *subscription) bool {
+	return v.thread.Loop().Stopping() && f.sub.Group() == ""
+}
 
 // deliver delivers one message, if there is one.
-func (v *served) deliver(f *follow) bool {
+func (v *served) deliver(f *subscription) bool {
 	var m *pubsub.Message
 	switch {
 	case f.f == nil:
 		return false
-	case v.last(f):
+	case v.onlyRemaining(f):
 		m = f.sub.Remaining()
 	case !f.sub.Ready():
 		return false
@@ -206,7 +209,7 @@ func (v *served) deliver(f *follow) bool {
 			return false
 		}
 		f.f = nil
-		for at := &v.follows; *at != nil; at = &(*at).next {
+		for at := &v.subscriptions; *at != nil; at = &(*at).next {
 			if *at == f {
 				*at = f.next
 				break
@@ -218,16 +221,16 @@ func (v *served) deliver(f *follow) bool {
 	return true
 }
 
-func (f *follow) end() {
+func (f *subscription) end() {
 	f.sub.Unwatch(nil)
 	f.sub.Unsubscribe()
 }
 
-// end notes that the stream ends, and why.
+// end notes that the stream ends with err.
 func (v *served) end(err error) {
-	if !v.over {
-		if v.over = true; err != nil {
-			(*Stream)(v).more().err = err
+	if !v.ended {
+		if v.ended = true; err != nil {
+			(*Stream)(v).ensureExtra().err = err
 		}
 	}
 }
@@ -237,8 +240,8 @@ func (v *served) End(t *loop.Thread) {
 	was := v.phase
 	v.end(nil)
 	v.phase = closed
-	for ; v.follows != nil; v.follows = v.follows.next {
-		v.follows.end()
+	for ; v.subscriptions != nil; v.subscriptions = v.subscriptions.next {
+		v.subscriptions.end()
 	}
 	if was == opened {
 		var err error
@@ -246,34 +249,34 @@ func (v *served) End(t *loop.Thread) {
 			err = v.extra.err
 		}
 		t.KeepWaiting(true)
-		v.h.Closed((*Stream)(v), err)
+		v.handler.Closed((*Stream)(v), err)
 	}
 }
 
-// stay is for an answer that needs its handler.
-func (v *served) stay(t *loop.Thread) {
+// runOnHandler serves a stream on its handler's coroutine, for an answer that needs the handler.
+func (v *served) runOnHandler(t *loop.Thread) {
 	defer v.End(t)
 	for {
 		idle, more := v.Run(t)
 		if !more {
 			return
 		}
-		_, _ = t.AwaitAny(idle, new(notified), t.Loop().Stopped())
+		_, _ = t.AwaitAny(idle, new(anyNotify), t.Loop().Stopped())
 	}
 }
 
-// notified is a source that is ready when its thread was notified for whatever reason.
-type notified struct{ asked bool }
+// anyNotify is a source that is ready when its thread was notified, for any reason.
+type anyNotify struct{ asked bool }
 
 // Watch implements loop.Source.
-func (n *notified) Watch(*loop.Thread) error { return nil }
+func (n *anyNotify) Watch(*loop.Thread) error { return nil }
 
 // Ready implements loop.Source.
-func (n *notified) Ready() bool {
+func (n *anyNotify) Ready() bool {
 	was := n.asked
 	n.asked = true
 	return was
 }
 
 // Unwatch implements loop.Source.
-func (n *notified) Unwatch(*loop.Thread) {}
+func (n *anyNotify) Unwatch(*loop.Thread) {}

@@ -13,8 +13,8 @@
 //		return 200
 //	}
 //
-// Of thousands of streams most wait. Under Serve one that waits holds no coroutine: its Handler is
-// called for what the stream has subscribed to.
+// Most of thousands of streams wait. Under Serve, a stream that waits holds no coroutine: its
+// Handler is called for messages of its subscriptions.
 //
 // A Stream holds one event at most. While a client is slow to read, further events wait in the
 // handler's source, such as the bounded queue of a subscription. If the client reads nothing, the
@@ -45,26 +45,26 @@ type Stream struct {
 	KeepAlive time.Duration
 
 	thread *loop.Thread
-	resp   *conn.Response // nil: what is written goes to the tail
+	resp   *conn.Response // nil: output goes to the tail
 	tail   *conn.Tail
 	sent   time.Duration // when something was sent last, by the loop's clock
-	extra  *extra        // nil: none of it is set
+	extra  *extra        // nil: nothing of it is set
 
 	// Under Serve.
-	h       Handler // nil: the handler of the request has it
-	follows *follow
-	phase   phase
-	over    bool // it ends
+	handler       Handler // nil: the handler of the request has the stream
+	subscriptions *subscription
+	phase         phase
+	ended         bool // it ends
 }
 
-// extra is what few streams have, or none while it is idle without a coroutine.
+// extra has the state that few streams need, and none that is idle without a coroutine.
 type extra struct {
 	last    string        // see LastEventID
 	sources []loop.Source // of AwaitAny, so that it does not allocate
-	err     error         // with which it ends
+	err     error         // with which the stream ends
 }
 
-func (s *Stream) more() *extra {
+func (s *Stream) ensureExtra() *extra {
 	if s.extra == nil {
 		s.extra = new(extra)
 	}
@@ -78,8 +78,8 @@ var buffers = sync.Pool{New: func() any { return new([]byte) }}
 var errHead = errors.New("sse: the response to HEAD has no stream")
 
 // Open begins the stream: it sends the head, with the fields that the handler has set, and so the
-// client knows that it is connected. The status is 200. After an error the handler has nothing more
-// to do and returns 200: the request is a HEAD, which gets the same fields, or the client has left.
+// client knows that it is connected. The status is 200. After an error the handler returns 200
+// without doing more: the request is a HEAD, which gets the same fields, or the client has left.
 func Open(req *conn.Request, resp *conn.Response) (*Stream, error) {
 	h := resp.Header()
 	h.Set("Content-Type", "text/event-stream")
@@ -91,14 +91,14 @@ func Open(req *conn.Request, resp *conn.Response) (*Stream, error) {
 	s := &Stream{KeepAlive: 15 * time.Second, thread: req.Thread, resp: resp}
 	s.sent = s.now()
 	if id, ok := req.Layer().HeaderView("Last-Event-ID"); ok && validID(string(id)) {
-		s.more().last = string(id)
+		s.ensureExtra().last = string(id)
 	}
 	return s, resp.Flush()
 }
 
-// LastEventID returns the ID that a client which connects again names as the last event that it has
-// got, and "" if it names none, or one that Send would refuse. A client can name any ID: do not
-// trust it.
+// LastEventID returns the ID of the last event that a client which connects again says it has got.
+// It returns "" if the client names none, or one that Send would refuse. A client can name any ID:
+// do not trust it.
 func (s *Stream) LastEventID() string {
 	if s.extra == nil {
 		return ""
@@ -117,7 +117,7 @@ func (s *Stream) Send(e Event) (err error) {
 	return s.write(*b)
 }
 
-// Comment sends text that clients ignore, and that is seen in a trace of the connection.
+// Comment sends text that clients ignore, but that a trace of the connection shows.
 func (s *Stream) Comment(text string) error {
 	b := buffers.Get().(*[]byte)
 	defer recycle(b)
@@ -125,11 +125,11 @@ func (s *Stream) Comment(text string) error {
 	return s.write(*b)
 }
 
-// keptBuffer is the size of the largest buffer that is kept for the next event.
-const keptBuffer = 16 << 10
+// maxPooledBuffer is the size of the largest buffer that is kept for the next event.
+const maxPooledBuffer = 16 << 10
 
 func recycle(b *[]byte) {
-	if cap(*b) <= keptBuffer {
+	if cap(*b) <= maxPooledBuffer {
 		buffers.Put(b)
 	}
 }
@@ -137,7 +137,7 @@ func recycle(b *[]byte) {
 func (s *Stream) write(p []byte) error {
 	err := s.put(p)
 	s.sent = s.now()
-	if err != nil && s.h != nil {
+	if err != nil && s.handler != nil {
 		(*served)(s).end(err)
 	}
 	return err
@@ -155,7 +155,7 @@ func (s *Stream) put(p []byte) (err error) {
 }
 
 // setWriteDeadline sets the time by which the client has to have taken what is sent; the zero Time:
-// what the server's limits say.
+// by the server's limits.
 func (s *Stream) setWriteDeadline(by time.Time) {
 	if s.resp == nil {
 		s.tail.SetWriteDeadline(by)
@@ -164,10 +164,10 @@ func (s *Stream) setWriteDeadline(by time.Time) {
 	}
 }
 
-// now is this moment by the loop's clock.
+// now returns the present time by the loop's clock.
 func (s *Stream) now() time.Duration { return s.thread.Loop().Clock(time.Now()) }
 
-// untilComment returns how long it is until a comment is due; negative: none will be.
+// untilComment returns the time until a comment is due; negative: no comment will be due.
 func (s *Stream) untilComment() time.Duration {
 	if s.KeepAlive <= 0 {
 		return -1
@@ -175,21 +175,21 @@ func (s *Stream) untilComment() time.Duration {
 	return max(s.sent+s.KeepAlive-s.now(), 0)
 }
 
-// AwaitAny waits as the request's own AwaitAny does, at most d (negative: without limit), and
-// returns the same; meanwhile it sends keep-alive comments. It returns loop.ErrClientGone as soon
-// as the client leaves, http.ErrServerClosed when the server stops (the client connects to the next
-// one), and a write's error if it cannot send a comment.
+// AwaitAny waits like the request's own AwaitAny, at most d (negative: without limit), and sends
+// keep-alive comments meanwhile. It returns loop.ErrClientGone as soon as the client leaves,
+// http.ErrServerClosed when the server stops (the client connects to the next one), and a write's
+// error if it cannot send a comment.
 func (s *Stream) AwaitAny(d time.Duration, sources ...loop.Source) (int, error) {
 	l := s.thread.Loop()
-	if l.Stopping() { // a source that has always something to give must not hide it
+	if l.Stopping() { // a source that is always ready must not hide the stop
 		return -1, http.ErrServerClosed
 	}
-	all := append(append(s.more().sources[:0], sources...), l.Stopped())
+	all := append(append(s.ensureExtra().sources[:0], sources...), l.Stopped())
 	s.extra.sources = all
 	defer clear(all)
 	var until time.Time
 	if d >= 0 {
-		until = time.Now().Add(d) // the loop's time is that of its turn
+		until = time.Now().Add(d) // not the loop's time, which is that of its turn
 	}
 	for {
 		now, wait := time.Now(), s.untilComment()

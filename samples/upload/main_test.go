@@ -272,7 +272,7 @@ func TestSlowClient(t *testing.T) {
 		c.Send(head)
 		for i := range len(text) {
 			c.Send(text[i : i+1])
-			s.Skip(time.Hour - time.Minute)
+			s.Advance(time.Hour - time.Minute)
 		}
 		if a := c.Answer("POST"); a.StatusCode != 201 || a.Text != `[{"name":"slow","size":10}]`+"\n" {
 			t.Errorf("%s: %s", a.Status, a.Text)
@@ -295,7 +295,7 @@ func TestSlowClient(t *testing.T) {
 		}()
 		var a lwangotest.Answer
 		for waits := true; waits; {
-			s.Skip(time.Hour)
+			s.Advance(time.Hour)
 			select {
 			case a, waits = <-answer:
 				if !waits {
