@@ -1,4 +1,4 @@
-// Package lwango is for programs with request handlers of their own. A whole one:
+// Package lwango is for programs with request handlers of their own. A complete program:
 //
 //	package main
 //
@@ -21,17 +21,16 @@
 // instead of Main; these read no flags and obey no signals.
 //
 // A handler runs on a green thread of one of the server's event loops. It is plain sequential code:
-// reading the body, writing the answer and req.Sleep yield to the loop while they wait. What blocks
-// in any other way (a channel, another library's connection) holds up all requests of that loop,
-// and belongs in Await, which runs it off the loop. HTTP takes handlers of net/http, which may
-// block.
+// reading the body, writing the answer and req.Sleep yield to the loop while they wait. Any other
+// call that blocks (on a channel, or another library's connection) stops all requests of that loop;
+// Await runs such a call off the loop. HTTP takes handlers of net/http, which may block.
 //
 // A sync.Mutex must not be held while the handler waits, not even in a write to a client that may
 // not read: the next handler that locks it stops the loop for good. loop.Mutex is for that.
 //
 // If a handler has locked its OS thread (runtime.LockOSThread, as some bindings to C libraries do)
-// when it waits or returns, the process ends, unless the configuration says `handoff = "channel"`.
-// What runs in req.Await, and handlers that are given to HTTP, may lock threads.
+// when it waits or returns, the process ends, unless the configuration has `handoff = "channel"`.
+// Functions of req.Await, and handlers of HTTP, may lock threads.
 package lwango
 
 import (
@@ -55,8 +54,8 @@ import (
 )
 
 type (
-	// Request is a client's request. It belongs to its handler until that returns. Most handlers need
-	// these of its methods; conn.Request has all:
+	// Request is a client's request. It belongs to its handler until the handler returns. Most
+	// handlers need only these methods; conn.Request lists all:
 	//
 	//	Method Path PathValue Query Header Host Cookie BasicAuth    what was asked for
 	//	Body Form MultipartForm Parts BindJSON BindForm BindQuery   what came with it
@@ -65,8 +64,8 @@ type (
 	//	Context Gone Defer                                          its end
 	Request = conn.Request
 
-	// Response is the answer. It belongs to the handler until that returns. Most handlers need these
-	// of its methods; conn.Response has all:
+	// Response is the answer. It belongs to the handler until the handler returns. Most handlers need
+	// only these methods; conn.Response lists all:
 	//
 	//	Text HTML JSON Error Redirect ServeContent                  whole answers: return their result
 	//	Header SetCookie SetStatus AddTrailer Inform                the head
@@ -82,17 +81,16 @@ type (
 	// Mux sends requests to the handlers of patterns. See handlers.Mux.
 	Mux = handlers.Mux
 
-	// Group is handlers of a Mux that have a prefix or layers in common. See handlers.Group.
+	// Group has handlers of a Mux with a common prefix or common layers. See handlers.Group.
 	Group = handlers.Group
 
 	// Key names a value that layers give to a request. See conn.Key.
 	Key[T any] = conn.Key[T]
 
-	// Purge says what Cache().Purge purges. See cache.Purge.
+	// Purge names the answers that Cache().Purge purges. See cache.Purge.
 	Purge = cache.Purge
 
-	// Middleware makes a handler of another one, which it calls as next, or answers itself. See
-	// handlers.Middleware.
+	// Middleware wraps a handler, next: it calls next, or answers itself. See handlers.Middleware.
 	Middleware = handlers.Middleware
 )
 
@@ -101,33 +99,34 @@ var program = server.NewProgram(config.Builtin())
 
 // Handle registers h for a pattern of net/http.ServeMux, such as "GET /items/{id}"; see
 // handlers.Mux. But a plain path, with neither method nor host nor wildcard, is a prefix, as in the
-// configuration: "/app" is for /app and all that is below it, and a slash at its end makes no
-// difference. (To a Mux of NewMux, "/app" is that path alone, as it is to net/http.)
+// configuration: "/app" matches /app and all paths below it, with or without a slash at its end.
+// (For a Mux of NewMux, "/app" is that path alone, as for net/http.)
 //
 // Handle is called before Main, from any goroutine. It panics if the pattern is invalid or
-// conflicts with one that is registered already; the text has the places of both.
+// conflicts with a registered one; the panic names the places of both.
 //
 // The handlers are served on every site of the configuration; without a configuration nothing else
-// is served. Where a route of the configuration, or -r, matches a request as well, the longer path
-// answers: of a pattern that is what stands before the first wildcard, and it comes before a route
-// of the same length. If the configuration has a route with the same prefix as a plain path, one of
-// the two would never run: the program names the prefix and exits with 2.
+// is served. If a route of the configuration, or -r, matches a request as well, the one with the
+// longer path answers. The path of a pattern is its part before the first wildcard; the pattern
+// wins over a route of the same length. If the configuration has a route with the same prefix as a
+// plain path, one of the two would never run: then the program names the prefix and exits with 2.
 func Handle(pattern string, h Handler) { program.Handle(pattern, h) }
 
 // NewMux makes a Mux of its own. Its Serve is a Handler.
 func NewMux() *Mux { return handlers.NewMux() }
 
-// Use puts middleware around every request of every site, also of those that modules of the
-// configuration answer; the first one is the outermost. Use is called before Main, from any
-// goroutine. The middleware is within what the configuration of the site asks for (compression,
-// error pages, rules, limit, auth, use), and around the choice of the route: so its next is the
-// route's own layers and then the module, or a handler of the program. It is called once for each
-// site at the start, and again at a reload. See Mux.Use for one that forgets to call next.
+// Use puts middleware around every request of every site, including requests that modules of the
+// configuration answer. The first layer is the outermost. Use is called before Main, from any
+// goroutine. The layers of the site's configuration (compression, error pages, rules, limit, auth,
+// use) are around the middleware, and the middleware is around the choice of the route: its next
+// leads to the route's own layers and then the module, or to a handler of the program. It is called
+// once for each site at the start, and again at a reload. See Mux.Use for one that forgets to call
+// next.
 func Use(layers ...Middleware) { program.Use(layers...) }
 
-// RegisterMiddleware gives m a name, by which a site or a route of the configuration puts it around
-// what it serves: `use = ["name"]`. It is called before Main, from any goroutine, and panics if the
-// name is empty or taken.
+// RegisterMiddleware gives m a name, with which a site or a route of the configuration uses it:
+// `use = ["name"]`. It is called before Main, from any goroutine, and panics if the name is empty
+// or taken.
 func RegisterMiddleware(name string, m Middleware) { program.RegisterMiddleware(name, m) }
 
 // Topics returns the topics that handlers publish and subscribe to. They belong to the process, or,
@@ -137,12 +136,12 @@ func Topics() *pubsub.Hub { return &program.Topics }
 
 // UseBroker lets [pubsub] url in a configuration share the topics with other processes. It is
 // called before Main, with redis.Broker of package pubsub/redis, or nats.Broker of the module
-// pubsub/nats. Without it, a program has no client of either in it, and a configuration with that
-// key is refused.
+// pubsub/nats. Without it, a program contains no client of either, and refuses a configuration with
+// that key.
 func UseBroker(b pubsub.Broker) { program.Broker = b }
 
-// Cache returns what the routes with `cache` keep answers in, those of all servers of the process.
-// A program purges it when what it has answered is no longer true:
+// Cache returns the store of answers of all routes with `cache`, of all servers of the process. A
+// program purges answers that are no longer true:
 //
 //	lwango.Cache().Purge(lwango.Purge{Tags: []string{"product-7"}})
 //
@@ -150,15 +149,15 @@ func UseBroker(b pubsub.Broker) { program.Broker = b }
 // Request.Await.
 func Cache() *cache.Store { return program.Cache() }
 
-// stock is the logger that slog begins with. It writes on the goroutine that calls it, which may be
-// a loop.
-var stock = slog.Default()
+// initialLogger is slog's default logger at the start. It writes on the goroutine that calls it,
+// which may be a loop.
+var initialLogger = slog.Default()
 
 // options is the command line, nil until it is parsed.
 var options *server.Options
 
 // ParseFlags parses the command line; if the program has not called it, Main does. A program that
-// needs the values of its own flags before Main calls it in the place of flag.Parse. It accepts the
+// needs the values of its own flags before Main calls it instead of flag.Parse. It accepts the
 // flags that the program has defined with package flag, and lwango's own: -c, -l, -r, -t, -u, -v
 // and -h keep their meaning. A mistake ends the program with 2, as in Main, and -h prints all
 // flags.
@@ -171,9 +170,9 @@ func ParseFlags() {
 }
 
 // Get asks another server for url, which begins with http:// or https://, and waits for the head of
-// its answer. limit is for all of it, reading resp.Body included; the wait also ends when the
-// client of req leaves. Redirects are not followed. Connections are kept for further requests. See
-// package client for the errors, for other methods, and for threads that req has started.
+// its answer. limit is for the whole exchange, including reads of resp.Body; waits also end when
+// the client of req leaves. Redirects are not followed. Connections are kept for further requests.
+// See package client for the errors, for other methods, and for threads that req has started.
 func Get(req *Request, limit time.Duration, url string) (*client.Response, error) {
 	return client.Get(req.Thread, limit, url)
 }
@@ -188,14 +187,14 @@ func Await[T any](req *Request, d time.Duration,
 	return conn.Await(req, d, f)
 }
 
-// Set gives the request a value for the handlers behind the caller. See conn.Set.
+// Set gives the request a value, for the handlers that run after the caller. See conn.Set.
 func Set[T any](req *Request, key *Key[T], v T) { conn.Set(req, key, v) }
 
-// Value returns what Set has given the request, and whether there is such a value. See conn.Value.
+// Value returns the value that Set has given the request, and whether there is one. See conn.Value.
 func Value[T any](req *Request, key *Key[T]) (v T, ok bool) { return conn.Value(req, key) }
 
-// Call begins f as Await does, and promises its result, which req.AwaitAll and req.AwaitAny wait
-// for: so several functions run at the same time. See conn.Call.
+// Call begins f as Await does, and returns a promise of its result, for req.AwaitAll and
+// req.AwaitAny: so several functions run at the same time. See conn.Call.
 func Call[T any](req *Request, d time.Duration,
 	f func(ctx context.Context) (T, error)) *loop.Promise[T] {
 	return conn.Call(req, d, f)
@@ -208,8 +207,8 @@ func HTTP(h http.Handler) Handler { return conn.HTTP(h) }
 // less.
 func HTTPOnLoop(h http.Handler) Handler { return conn.HTTPOnLoop(h) }
 
-// Main runs the server as the command line says, until a signal stops it. It does not return: it
-// exits with 0 when stopped, 1 after a failure, 2 if the command line or the configuration is
+// Main runs the server according to the command line, until a signal stops it. It does not return:
+// it exits with 0 when stopped, 1 after a failure, 2 if the command line or the configuration is
 // wrong. If a handler blocks its loop when the grace period of the stop is over, Main exits with 1
 // two seconds later. With -h it prints its flags. It reads no lwango.conf of the working directory;
 // a program that wants a file calls Run.
@@ -223,15 +222,15 @@ func Main() { os.Exit(Run(context.Background(), "")) }
 // Unless the program has set slog's default logger, Run sets it to the server's own, which writes
 // to stderr from a goroutine of its own. So a handler may use slog, and its loop does not wait for
 // the reader of the log. Of lines with the same message, 10 a second are logged after the first 50,
-// and the rest are counted. The message and the text of an attribute are cut to 256 bytes, those of
-// attributes called stack, suspended and message to 16 KiB. When Run returns, all lines are
-// written, as far as the reader takes them within a second; from then on slog writes on the
-// goroutine that calls it. Package log does so all the time.
+// and the others are counted. The message and the text of an attribute are cut to 256 bytes, but
+// attributes called stack, suspended and message to 16 KiB. When Run returns, all lines are written
+// that the reader takes within a second; from then on slog writes on the goroutine that calls it,
+// as package log always does.
 func Run(ctx context.Context, file string) int {
 	if options == nil {
 		ParseFlags()
 	}
-	if slog.Default() == stock {
+	if slog.Default() == initialLogger {
 		w, flags := log.Writer(), log.Flags()
 		logs := asynclog.New(os.Stderr)
 		defer logs.Close(time.Second)

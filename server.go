@@ -19,14 +19,14 @@ import (
 	"github.com/lwango/lwango/stream"
 )
 
-// Server is a server that a program starts in code: it reads no flags, obeys no signals and ends
-// no process. The zero Server serves what was registered with Handle, at port 8080 of all
-// addresses. What a field leaves zero is as in lwango.conf, or as in File.
+// Server is a server that a program starts in code: it reads no flags, obeys no signals and ends no
+// process. The zero Server serves what was registered with Handle, at port 8080 of all addresses. A
+// zero field has the default of lwango.conf, or the value in File.
 //
-// A process may have any number of Servers, and Main or Run beside them. Each has loops of its own,
-// with a processor for each (see loop.Reserve). Topics, and the connections that Get keeps, belong
-// to the process, and all Servers share them. A Server is a value: to change it after Start has no
-// effect.
+// A process may have any number of Servers, and Main or Run beside them. Each Server has loops of
+// its own, with a processor for each loop (see loop.Reserve). Topics, and the connections that Get
+// keeps, belong to the process, and all Servers share them. A Server is a value: to change it after
+// Start has no effect.
 type Server struct {
 	// Addr is where to listen: "host:port" (an IP address, localhost, or nothing or * for all
 	// addresses; port 0 is one that the kernel chooses), "unix:/path", or "systemd:name" for a
@@ -34,14 +34,14 @@ type Server struct {
 	// Listeners nor File.
 	Addr string
 
-	// Handler answers all requests; nil: what was registered with Handle before Start, or the sites
-	// of File. It is an error if there is none of these.
+	// Handler answers all requests; nil: the handlers that were registered with Handle before Start,
+	// or the sites of File. It is an error if there are none of these.
 	Handler Service
 
 	// TLS is how to speak TLS at Addr; nil: plain HTTP. It needs a certificate, or a function that
 	// gets one. HTTP/2 comes before HTTP/1.1 if NextProtos is empty; otherwise it is offered if it
-	// ("h2") is among them. The configuration must not change. Its functions may wait; the Context
-	// of their ClientHelloInfo is done when the server does not wait for them any more.
+	// ("h2") is among them. The configuration must not change. Its functions may wait; the Context of
+	// their ClientHelloInfo is done when the server no longer waits for them.
 	TLS *tls.Config
 
 	// HTTP2 lets clients that come to Addr without TLS speak HTTP/2 as well, with prior knowledge (RFC
@@ -51,59 +51,58 @@ type Server struct {
 	// Listeners are further places to listen, on the same loops.
 	Listeners []Listener
 
-	// File is a configuration, as lwango.conf; "": none. Sites and modules (RegisterModule) come
-	// from it. Other fields go before its keys, and if there is an Addr or a Listener, these
-	// stand in the place of the file's listeners. Its [pubsub] holds for the process: only one
-	// running Server may set url, and the last max_bytes wins.
+	// File is a configuration, as lwango.conf; "": none. Sites and modules (RegisterModule) come from
+	// it. Other fields replace its keys, and Addr and Listeners, if set, replace the file's listeners.
+	// Its [pubsub] holds for the process: only one running Server may set url, and the last max_bytes
+	// wins.
 	File string
 
 	// Limits of connections and requests, such as MaxBodySize: the keys of those names in
 	// lwango.conf.
 	Limits
 
-	// Grace is for how long a stop waits for requests in flight, 24 h at most; 0: 5 s; negative: not
-	// at all.
+	// Grace is how long a stop waits for requests in flight, 24 h at most; 0: 5 s; negative: not at
+	// all.
 	Grace time.Duration
 
 	Threads int          // loops; 0: one for each CPU
 	Workers int          // functions off each loop at a time (Request.Await); 0: 64
 	Handoff coro.Handoff // coro.Channel for handlers that lock their OS thread
 
-	// NoCompression says that responses are not compressed for clients that accept that.
+	// NoCompression switches off compression for clients that accept it.
 	NoCompression bool
 
-	// AccessLog is called when a request has been answered; nil: not at all. It must not wait, and
-	// is called on all loops, and other goroutines, at the same time. The entry is good until it
-	// returns.
+	// AccessLog is called when a request has been answered; nil: no function. It must not wait. All
+	// loops, and other goroutines, call it at the same time. The entry is valid until it returns.
 	AccessLog func(*AccessEntry)
 
-	// Logger gets what the server logs, mostly on loops. A Logger that waits for the reader of the
-	// log holds up a loop. nil: slog's default logger, or, while the program has not set that, one
-	// to stderr that never waits, as that of Run.
+	// Logger gets the server's log, mostly on loops. A Logger that waits for the reader of the log
+	// blocks a loop. nil: slog's default logger or, if the program has not set that, one that writes
+	// to stderr and never waits, like that of Run.
 	Logger *slog.Logger
 }
 
 // Listener is one place where a Server listens.
 type Listener struct {
-	Addr string // as Server.Addr; "" if there is a Socket
+	Addr string // as Server.Addr; "" with a Socket
 
 	// Socket is a net.Listener of a TCP or UNIX socket (a descriptor becomes one by os.NewFile and
-	// net.FileListener). It is the Server's from Start on, which closes it at the end, and also
+	// net.FileListener). From Start on it belongs to the Server, which closes it at the end, and also
 	// if Start fails. All loops accept from the one socket.
 	Socket net.Listener
 
 	TLS   *tls.Config // as Server.TLS
 	HTTP2 bool        // as Server.HTTP2
 
-	// Streams handles connections that do not speak HTTP; nil: they do. It is called whenever there is
-	// something to read: see stream.Serve. MaxConnections does not count them. Idle is for how long a
-	// connection may wait for that; 0: without limit.
+	// Streams handles connections that do not speak HTTP; nil: they speak HTTP. It is called whenever
+	// a connection has something to read: see stream.Serve. MaxConnections does not count them. Idle
+	// is how long a connection may have nothing to read; 0: without limit.
 	Streams func(t *loop.Thread, s *stream.Conn) error
 	Idle    time.Duration
 }
 
 type (
-	// Service answers requests. A Handler is one, and so is a router of package handlers.
+	// Service answers requests. A Handler is a Service, and so is a router of package handlers.
 	Service = conn.Service
 
 	// Limits are the limits of a Server. See conn.Limits.
@@ -112,7 +111,7 @@ type (
 	// AccessEntry describes an answered request, for Server.AccessLog.
 	AccessEntry = conn.AccessEntry
 
-	// Env tells a module where its route is. See handlers.Env.
+	// Env describes the route of a module. See handlers.Env.
 	Env = handlers.Env
 )
 
@@ -126,11 +125,11 @@ func ListenAndServe(ctx context.Context, addr string, h Service) error {
 
 // ServeStreams serves connections that do not speak HTTP, on loops for all CPUs, until ctx ends. It
 // calls h when a connection has something to read, on a thread of the connection's own: see
-// stream.Serve. A connection may be idle for that long; 0: without limit. Server.Listeners has
-// the same for a server that does other things as well.
+// stream.Serve. A connection may be idle for idle; 0: without limit. Server.Listeners offers the
+// same for a server that does other things as well.
 //
 // A handler may also stay with its connection, and read message after message: stream.Session makes
-// h of such a one, whose reads end at a stop, as in the example.
+// h of such a handler, whose reads end at a stop, as in the example.
 func ServeStreams(ctx context.Context, addr string, idle time.Duration,
 	h func(t *loop.Thread, s *stream.Conn) error) error {
 	return Server{Listeners: []Listener{{Addr: addr, Streams: h, Idle: idle}}}.Serve(ctx)
@@ -139,17 +138,17 @@ func ServeStreams(ctx context.Context, addr string, idle time.Duration,
 // RegisterModule adds a module, for `module = "name"` in the routes of configurations. Its settings
 // are the fields of S, a struct, with `toml:"key"` tags; a route begins with defaults. build makes
 // the handler of a route, when a configuration is read; an error about a key is one of
-// handlers.BadKey. traits, which may be left out, tell the cache how to treat the module's answers.
-// See handlers.RegisterModule. It is called before Main, Run or Start, by one goroutine at a time,
-// and panics if the name is taken.
+// handlers.BadKey. The optional traits tell the cache how to treat the module's answers. See
+// handlers.RegisterModule. It is called before Main, Run or Start, by one goroutine at a time, and
+// panics if the name is taken.
 func RegisterModule[S any](name string, defaults S, build func(S, Env) (Handler, error),
 	traits ...handlers.Trait) {
 	handlers.RegisterModule(program.Modules, name, defaults, build, traits...)
 }
 
-// Serve is Start and Wait: it serves until ctx ends. The error is nil if the server was stopped in
-// that way. Connections that are still at work after Grace are cut, which is no error; but a
-// handler that blocks its loop cannot be cut, and is one: see loop.StuckError.
+// Serve is Start and Wait: it serves until ctx ends, and returns nil then. It is no error if
+// connections are still at work after Grace, and are cut. But a handler that blocks its loop cannot
+// be cut, and is an error: see loop.StuckError.
 func (s Server) Serve(ctx context.Context) error {
 	r, err := s.Start(ctx)
 	if err != nil {
@@ -159,13 +158,13 @@ func (s Server) Serve(ctx context.Context) error {
 }
 
 // Start starts the server, which stops when ctx ends. When it returns, clients can connect. Its
-// error is that of a wrong field, of the File (one line for each mistake), or of an address that
-// cannot be listened to. An address that another server listens to is an error
-// (syscall.EADDRINUSE), also within the process.
+// error is about a wrong field, the File (one line for each mistake), or an address at which it
+// cannot listen. An address at which another server listens is an error (syscall.EADDRINUSE), also
+// within the process.
 func (s Server) Start(ctx context.Context) (*Running, error) {
 	src, end := s.source(), func() {}
 	if src.Logger = s.Logger; src.Logger == nil {
-		if src.Logger = slog.Default(); src.Logger == stock {
+		if src.Logger = slog.Default(); src.Logger == initialLogger {
 			own := asynclog.New(os.Stderr)
 			src.Logger, end = own.Logger(), func() { own.Close(time.Second) }
 		}
@@ -177,7 +176,7 @@ func (s Server) Start(ctx context.Context) (*Running, error) {
 	return &Running{r}, nil
 }
 
-// source says what s has in code, in the place of a file's keys.
+// source returns the settings of s that replace keys of a file.
 func (s Server) source() config.Source {
 	code := &config.Config{Limits: s.Limits, Grace: s.Grace, Threads: s.Threads, Workers: s.Workers}
 	if s.Handoff != coro.Direct {
@@ -207,40 +206,39 @@ func (s Server) source() config.Source {
 	return src
 }
 
-// Running is a server that runs, from Server.Start. Any goroutine may call its methods, except that
-// a handler must not wait for its own server.
+// Running is a running server, from Server.Start. Any goroutine may call its methods, except that a
+// handler must not wait for its own server.
 type Running struct{ r *server.Running }
 
-// Wait waits until the server has stopped, which the end of Start's ctx causes. The error is nil
-// then; it is another one if a loop has failed. The server's goroutines have ended, and its sockets
-// are closed, but for those that handlers have taken over (Hijack). If a handler blocks its loop
-// when Grace is over, Wait returns two seconds later with a *loop.StuckError that says where; that
-// loop is left, with what it has.
+// Wait waits until the server has stopped because Start's ctx has ended. It returns an error if a
+// loop has failed. After that the server's goroutines have ended, and its sockets are closed,
+// except those that handlers have taken over (Hijack). If a handler blocks its loop when Grace is
+// over, Wait returns two seconds later with a *loop.StuckError that says where; that loop stays,
+// with its connections.
 func (r *Running) Wait() error { return r.r.Wait() }
 
-// Addrs returns where the server listens, Addr first: "127.0.0.1:8080", with the port that the
-// kernel has chosen, or "unix:/path". Once the server has stopped, it is where it has listened.
+// Addrs returns the addresses at which the server listens, or has listened before it stopped, Addr
+// first: "127.0.0.1:8080", with the port that the kernel has chosen, or "unix:/path".
 func (r *Running) Addrs() []string { return r.r.Addrs() }
 
-// Reload puts next in the place of what is served, from the next request on each connection on, and
-// reads File again. Addresses that both have stay open. Connections stay, too, unless TLS asks for
-// more than before: then they end with the answers that are under way. An address with port 0 is
-// the one that it was before, in their order for each host; Addrs has the port that the kernel
-// chose, and an address with that means the same. Logger stays, and Threads, Workers and Handoff
-// cannot change: they are zero or as they were. Reload waits for the loops. Called on one, by a
-// handler, it returns an error; Request.Await takes it off the loop. After an error everything is
-// as it was, and Sockets in next that are not served are closed. The error is ErrStopped once the
-// server stops.
+// Reload replaces the settings by next, from the next request on each connection on, and reads File
+// again. Addresses in both stay open. Connections stay, too, unless TLS asks for more than before:
+// then they end with the answers that are under way. An address with port 0 keeps its port, in the
+// order of such addresses for each host; an address with the port that Addrs returns means the
+// same. Logger stays, and Threads, Workers and Handoff cannot change: they are zero or as they
+// were. Reload waits for the loops. Called on one, by a handler, it returns an error; Request.Await
+// takes it off the loop. After an error everything is as it was, and Sockets in next that are not
+// served are closed. The error is ErrStopped once the server stops.
 func (r *Running) Reload(next Server) error { return r.r.Reload(program, next.source()) }
 
 // Stats are counters of a server.
 type Stats struct {
 	Connections int          // open now, without hijacked ones and those of Listener.Streams
-	Requests    int64        // that have begun since the start, with those that were refused
+	Requests    int64        // that have begun since the start, including refused ones
 	Loops       []loop.Stats // of each loop
 }
 
-// Stats asks all loops for their counters. It waits for a loop that a handler holds up, until ctx
+// Stats asks all loops for their counters. It waits for a loop that a handler blocks, until ctx
 // ends. The error is ErrStopped once the server has stopped.
 func (r *Running) Stats(ctx context.Context) (s Stats, err error) {
 	s.Connections, s.Requests, s.Loops, err = r.r.Counts(ctx)

@@ -1,5 +1,5 @@
-// Lwango is the web server: it serves what lwango.conf in the working directory says. Run it with
-// -h for its flags. `lwango top` shows a running one in a terminal.
+// Lwango is the web server. It reads lwango.conf in the working directory. The flag -h lists its
+// flags. `lwango top` shows a running server in a terminal.
 package main
 
 import (

@@ -1,6 +1,6 @@
-// Package command is the program cmd/lwango, without its profile. What go test compiles for a
-// package main with a default.pgo is compiled for that alone, the standard library, too; so the
-// tests of the command are here, and go.mod lets ./... leave out cmd/lwango.
+// Package command is the program cmd/lwango, without its profile. For tests of a package main with
+// a default.pgo, go test compiles all packages anew, even the standard library. So the tests of the
+// command are here, and go.mod excludes cmd/lwango from ./...
 package command
 
 import (
@@ -30,8 +30,8 @@ func Main() (code int) {
 }
 
 // subcommand returns the subcommand that the arguments name, and its own arguments. The flags -c
-// and -d may stand in front of the name, too, as a user writes them who has written lwango -c FILE
-// before. Without a subcommand the name is empty.
+// and -d may also stand before the name: users are used to lwango -c FILE. Without a subcommand the
+// name is empty.
 func subcommand(args []string) (name string, own []string) {
 	i := 0
 	for i < len(args) && strings.HasPrefix(args[i], "-") {

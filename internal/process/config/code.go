@@ -70,7 +70,7 @@ func (s Source) listeners(c *Config, dir string) error {
 		c.Listeners = append(c.Listeners, l)
 	}
 	before := slices.SortedFunc(maps.Values(s.ChosenPorts), func(a, b sockets.Address) int {
-		return cmp.Compare(a.Number, b.Number)
+		return cmp.Compare(a.Index, b.Index)
 	})
 	for _, i := range free {
 		a := &c.Listeners[i].Address
@@ -80,7 +80,7 @@ func (s Source) listeners(c *Config, dir string) error {
 			*a = before[at]
 		}
 		for used[*a] {
-			a.Number++
+			a.Index++
 		}
 		used[*a] = true
 	}

@@ -50,7 +50,7 @@ func (c *Config) checkDebug() {
 // SO_REUSEPORT, each would get a part of the other's connections.
 func (c *Config) checkApart() error {
 	for _, l := range c.Listeners {
-		if c.Debug.At.Meets(l.Address) {
+		if c.Debug.At.Overlaps(l.Address) {
 			return c.Debug.Table.Wrong("address", fmt.Errorf("clients connect to that one: there is a "+
 				"listener at %s", l.Address))
 		}

@@ -2,15 +2,15 @@ package confine
 
 import "golang.org/x/sys/unix"
 
-// newest is the last number when this list was made: mseal. The architectures of the list have the
-// same numbers from 424 on.
-const newest = unix.SYS_MSEAL
+// lastKnownCall is the last number when this list was made: mseal. The architectures of the list
+// have the same numbers from 424 on.
+const lastKnownCall = unix.SYS_MSEAL
 
-// allowed are the calls that nothing but their number decides. Go's runtime is the first part, then
-// files, then sockets; a program's own handlers work with files and sockets as well. Neither execve
-// nor anything about mounts, modules, other processes' memory, keys, io_uring, bpf or users is
-// here.
-var allowed = append(older,
+// allowed are the calls that are allowed whatever their arguments are. Go's runtime is the first
+// part, then files, then sockets; a program's own handlers work with files and sockets as well.
+// Neither execve nor anything about mounts, modules, other processes' memory, keys, io_uring, bpf
+// or users is here.
+var allowed = append(legacyCalls,
 	// Memory and threads.
 	unix.SYS_BRK, unix.SYS_EXIT, unix.SYS_EXIT_GROUP, unix.SYS_FUTEX,
 	unix.SYS_GETCPU, unix.SYS_GETRANDOM, unix.SYS_GET_ROBUST_LIST, unix.SYS_MADVISE,
@@ -29,7 +29,7 @@ var allowed = append(older,
 	unix.SYS_TIMER_CREATE, unix.SYS_TIMER_DELETE, unix.SYS_TIMER_GETOVERRUN,
 	unix.SYS_TIMER_GETTIME, unix.SYS_TIMER_SETTIME, unix.SYS_TIMES, unix.SYS_TKILL,
 
-	// What the process is.
+	// Identity of the process.
 	unix.SYS_CAPGET, unix.SYS_GETEGID, unix.SYS_GETEUID, unix.SYS_GETGID, unix.SYS_GETGROUPS,
 	unix.SYS_GETPGID, unix.SYS_GETPID, unix.SYS_GETPPID, unix.SYS_GETPRIORITY,
 	unix.SYS_GETRESGID, unix.SYS_GETRESUID, unix.SYS_GETSID, unix.SYS_GETTID, unix.SYS_GETUID,

@@ -4,8 +4,8 @@ import "golang.org/x/sys/unix"
 
 const auditArch = unix.AUDIT_ARCH_X86_64
 
-// older are calls that newer architectures have only in another form.
-var older = []uintptr{
+// legacyCalls are calls that newer architectures have only in another form.
+var legacyCalls = []uintptr{
 	unix.SYS_ARCH_PRCTL, unix.SYS_DUP2, unix.SYS_EPOLL_WAIT, unix.SYS_GETRLIMIT, unix.SYS_LSTAT,
 	unix.SYS_MKDIR, unix.SYS_NEWFSTATAT, unix.SYS_OPEN, unix.SYS_PIPE, unix.SYS_POLL,
 	unix.SYS_READLINK, unix.SYS_RENAME, unix.SYS_RMDIR, unix.SYS_STAT, unix.SYS_UNLINK,

@@ -11,8 +11,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Supported returns an error if the process cannot be confined, since it was built with cgo: then C
-// code may have threads that Go does not know, and AllThreadsSyscall refuses.
+// Supported returns an error if the process cannot be confined because it was built with cgo: C
+// code may have threads that Go does not know, so AllThreadsSyscall refuses.
 func Supported() error {
 	if err := allThreads("prctl", unix.SYS_PRCTL, unix.PR_GET_SECUREBITS, 0, 0); err != nil {
 		return errors.New("this program was built with cgo, and cannot confine all of its " +
@@ -29,13 +29,13 @@ func allThreads(name string, trap, a1, a2, a3 uintptr) error {
 	return nil
 }
 
-// User is what a process runs as.
+// User is the user and the groups of a process.
 type User struct {
 	ID, Group int
 	Groups    []int // supplementary
 }
 
-// Become makes all threads this user's. The kernel takes their capabilities with user 0
+// Become makes all threads run as u. The kernel drops their capabilities together with user 0
 // (capabilities(7)).
 func (u User) Become() error {
 	if err := syscall.Setgroups(u.Groups); err != nil {
@@ -47,8 +47,8 @@ func (u User) Become() error {
 	return os.NewSyscallError("setresuid", syscall.Setresuid(u.ID, u.ID, u.ID))
 }
 
-// NoNewPrivileges makes sure that no program that is executed gets more than this one has.
-// Landlock and seccomp ask for it.
+// NoNewPrivileges makes sure that no executed program gets more privileges than this process.
+// Landlock and seccomp require it.
 func NoNewPrivileges() error {
 	return allThreads("prctl", unix.SYS_PRCTL, unix.PR_SET_NO_NEW_PRIVS, 1, 0)
 }
@@ -70,12 +70,13 @@ func DropCapabilities() error {
 	return err
 }
 
-// LimitCapabilities empties the bounding set, so that not even a program of root's gets any. It
-// needs CAP_SETPCAP, which Become takes away; a process without it keeps the set that it has.
+// LimitCapabilities empties the bounding set, so that not even a program of root's gets
+// capabilities. It needs CAP_SETPCAP, which Become drops; a process without CAP_SETPCAP keeps its
+// set.
 func LimitCapabilities() error {
 	for c := uintptr(0); ; c++ {
 		switch err := allThreads("prctl", unix.SYS_PRCTL, unix.PR_CAPBSET_DROP, c, 0); {
-		case errors.Is(err, unix.EINVAL): // the kernel has no more
+		case errors.Is(err, unix.EINVAL): // the kernel has no higher capability
 			return nil
 		case errors.Is(err, unix.EPERM):
 			return nil

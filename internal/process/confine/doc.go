@@ -1,9 +1,9 @@
-// Package confine takes from the process what a server does not need once its sockets listen: the
-// rest of the file system, the user root, capabilities, and system calls. Nothing gives them back.
+// Package confine gives up what a server does not need once its sockets listen: the rest of the
+// file system, the user root, capabilities, and system calls. Nothing restores them.
 //
-// Linux keeps most of this for each thread by itself, and a Go program has many, so each call here
-// is for all of them, with syscall.AllThreadsSyscall. That cannot be had in a program with cgo; see
-// Supported. The functions may be called from any goroutine, one at a time, in this order:
+// On Linux most of this is a property of each thread, and a Go program has many. So each call here
+// applies to all threads, by syscall.AllThreadsSyscall, which does not work in a program with cgo;
+// see Supported. The functions may be called from any goroutine, one at a time, in this order:
 //
 //	confine.go   Become, DropCapabilities: another user
 //	landlock.go  Files: only these folders (landlock(7))

@@ -12,11 +12,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Landlock's rights to files, as far as rules here give them.
+// Landlock's access rights to files that rules here use.
 const (
 	reading = rights.AccessFSReadFile | rights.AccessFSReadDir
 
-	// ofFiles are those that a rule about a file, and not a folder, may have.
+	// ofFiles are the rights that a rule about a file, and not a folder, may have.
 	ofFiles = rights.AccessFSReadFile | rights.AccessFSWriteFile | rights.AccessFSTruncate |
 		rights.AccessFSIoctlDev
 
@@ -26,12 +26,12 @@ const (
 		rights.AccessFSMakeFifo | rights.AccessFSMakeSym | rights.AccessFSRefer
 )
 
-// handled are the rights that nothing has without a rule, as far as the kernel knows them. The
-// newer one to connect to a UNIX socket is not among them: see NewFiles.
+// handled are the rights that need a rule, as far as the kernel knows them. The newer one to
+// connect to a UNIX socket is not among them: see NewFiles.
 var handled = landlock.Config{HandledAccessFS: landlock.V5.HandledAccessFS}.BestEffort()
 
-// Landlock returns the version of the kernel's interface, 0 if there is none: the kernel is older
-// than Linux 5.13, or was built or started without it.
+// Landlock returns the version of the kernel's interface, or 0 without one: the kernel is older
+// than Linux 5.13, or was built or started without Landlock.
 func Landlock() int {
 	abi, err := rights.LandlockGetABIVersion()
 	if err != nil {
@@ -40,15 +40,15 @@ func Landlock() int {
 	return abi
 }
 
-// Files are files and folders that a process keeps. Close it.
+// Files has the files and folders to which a process keeps access. It has to be closed.
 type Files struct{ ruleset int }
 
-// NewFiles lists files, and folders with all below them, to read and to write. A path that does not
-// exist, or that the process cannot reach anyway, is left out; so this comes before Become.
+// NewFiles lists files, and folders with all below them, to read and to write. It leaves out paths
+// that do not exist or that the process cannot reach; so it has to be called before Become.
 //
-// Where a path is a link, what it leads to is meant. A rule is about what is there now
-// (landlock(7)): a file that is renamed into the place of a listed file is not listed, but all of a
-// listed folder's files are, whenever they come.
+// A link stands for its target. A rule is about the present file (landlock(7)): a file that is
+// renamed to the path of a listed file is not listed, but all files of a listed folder are, even
+// new ones.
 //
 // Connections are not restricted. Of ports, Landlock (since version 4) knows no addresses, a reload
 // may name others, and a resolver needs one, too. Signals and abstract sockets (version 6) are not,
@@ -90,16 +90,16 @@ func NewFiles(read, write []string) (*Files, error) {
 // Close closes what Restrict needs.
 func (f *Files) Close() { unix.Close(f.ruleset) }
 
-// Restrict leaves all threads no other files than these, except for those that are open.
-// NoNewPrivileges comes first.
+// Restrict restricts all threads to these files, and to open ones. NoNewPrivileges has to be called
+// before.
 func (f *Files) Restrict() error {
 	return allThreads("landlock_restrict_self", unix.SYS_LANDLOCK_RESTRICT_SELF,
 		uintptr(f.ruleset), 0, 0)
 }
 
-// Folders returns the folder of a file, and that of the file to which it is a link, also if there
-// is none yet: all of this is read where a file is exchanged by renaming another into its place. If
-// path is a folder, it is the answer.
+// Folders returns the folder of a file and, for a link, the folder of its target, also if the file
+// does not exist yet: all these are read when a file is replaced by renaming another one. If path
+// is a folder, Folders returns path.
 func Folders(path string) []string {
 	if info, err := os.Stat(path); err == nil && info.IsDir() {
 		return []string{path}
@@ -111,9 +111,9 @@ func Folders(path string) []string {
 	return folders
 }
 
-// Choices returns the folders in which a path goes by a link that chooses among what is below its
-// own folder, as current does that leads to releases/7: a link that is turned to another release
-// leads to another folder than the one that was there at first. The root folder is none of them.
+// Choices returns the folders in which path follows a link to something below the link's own
+// folder, such as a link current to releases/7: when such a link changes, it leads to another
+// folder than before. It leaves out the root folder.
 func Choices(path string) (folders []string) {
 	dir := "/"
 	for name := range strings.SplitSeq(filepath.Clean(path), "/") {
@@ -133,9 +133,9 @@ func Choices(path string) (folders []string) {
 // maxLinks is how many links the kernel follows in one path (path_resolution(7)).
 const maxLinks = 40
 
-// Target returns where a path leads, with all links followed: where a file is, or would be if there
-// is none. If that cannot be told, since a folder is missing or links lead in a circle, it returns
-// what it has found until then.
+// Target follows all links of a path, and returns where the file is, or would be if it does not
+// exist. If a folder is missing, or links lead in a circle, it returns what it has found until
+// then.
 func Target(path string) string {
 	for range maxLinks {
 		dir, err := filepath.EvalSymlinks(filepath.Dir(path))

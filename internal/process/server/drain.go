@@ -64,7 +64,7 @@ func (s *server) leaveListeners(m message) {
 	for a, l := range s.listeners {
 		if !slices.Contains(m.Serves, a.String()) {
 			l.socket.Remove()
-			s.own.Info("no longer listening", "address", l.socket.Shown)
+			s.own.Info("no longer listening", "address", l.socket.Display)
 		}
 		l.socket.Close()
 	}

@@ -44,7 +44,7 @@ func (s *server) Wait() error   { return s.wait() }
 func (s *server) Addresses() []string {
 	var all []string
 	for _, l := range s.listeners {
-		all = append(all, l.socket.Shown)
+		all = append(all, l.socket.Display)
 	}
 	slices.Sort(all)
 	return all

@@ -145,11 +145,11 @@ func (s *server) takeOver(h *handover) {
 	// away from the old one.
 	for a, l := range s.listeners {
 		if l.socket == h.Sockets[a.String()] {
-			l.socket.Own(a)
+			l.socket.OwnFile(a)
 		}
 	}
 	if d := s.debug; d != nil && d.socket == h.Sockets[debugName(d.address)] {
-		d.socket.Own(d.address)
+		d.socket.OwnFile(d.address)
 	}
 	if err := json.NewEncoder(h.messages).Encode(m); err != nil {
 		s.own.Warn("the process before has ended already", "pid", h.PID, "error", err)

@@ -113,7 +113,7 @@ func (s *server) openAdded(
 		old := s.listeners[lc.Address]
 		if old != nil && lc.Given != nil && !sockets.Same(lc.Given, old.config.Given) {
 			return nil, lc.Table.Wrong("address", fmt.Errorf("listen %s: another socket of that address is "+
-				"served already", old.socket.Shown))
+				"served already", old.socket.Display))
 		}
 		var l *listener
 		var err error
@@ -192,7 +192,7 @@ func (s *server) applyStricterTLS(next *config.Config) (any bool) {
 func (s *server) outdate(l *listener) {
 	l.Terms.Add(1)
 	s.own.Info("a listener asks for more than before, its connections end with the answers that "+
-		"are under way", "address", l.socket.Shown)
+		"are under way", "address", l.socket.Display)
 }
 
 // swapListeners starts the added listeners and closes those that next does not have. Connections in
@@ -248,7 +248,7 @@ func (s *server) swapListeners(next *config.Config, added map[sockets.Address]*l
 	// Close takes effect within a turn of the loop. After another turn, the log tells the truth.
 	s.onLoops(func(int) {})
 	for _, l := range gone {
-		s.own.Info("no longer listening", "address", l.socket.Shown)
+		s.own.Info("no longer listening", "address", l.socket.Display)
 	}
 	for _, l := range fresh {
 		s.announce(l)

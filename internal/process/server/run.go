@@ -341,7 +341,7 @@ func (s *server) notice() {
 
 // announce logs that clients can connect. Scripts wait for this line.
 func (s *server) announce(l *listener) {
-	s.own.Info("listening", "address", l.socket.Shown, "tls", l.TLS != nil)
+	s.own.Info("listening", "address", l.socket.Display, "tls", l.TLS != nil)
 }
 
 // open makes the sockets of a listener. Its errors name the position of the address in the
@@ -391,7 +391,7 @@ func (s *server) serve(l *listener, i int) error {
 		}
 		if err != nil {
 			sockets.CloseAll(fds[j:])
-			return fmt.Errorf("listen %s: %w", l.socket.Shown, err)
+			return fmt.Errorf("listen %s: %w", l.socket.Display, err)
 		}
 		l.handles[i] = append(l.handles[i], h)
 	}

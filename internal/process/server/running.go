@@ -56,7 +56,7 @@ func (s *server) chosenPorts() map[string]sockets.Address {
 	open := map[string]sockets.Address{}
 	for a, l := range s.listeners {
 		if a.Port() == 0 {
-			open[l.socket.Shown] = a
+			open[l.socket.Display] = a
 		}
 	}
 	return open
@@ -167,7 +167,7 @@ func (s *server) closeDuplicates(src config.Source) {
 func (r *Running) Addrs() (all []string) {
 	list := func(s *server) {
 		for _, lc := range s.config.Listeners {
-			all = append(all, s.listeners[lc.Address].socket.Shown)
+			all = append(all, s.listeners[lc.Address].socket.Display)
 		}
 	}
 	if r.call(list) != nil {

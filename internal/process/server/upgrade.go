@@ -208,18 +208,18 @@ func (s *server) launch() (*upgrade, error) {
 		if a.Network == "systemd" {
 			continue
 		}
-		h.Sockets[a.String()] = l.socket.Handed(give)
+		h.Sockets[a.String()] = l.socket.ForProcess(give)
 	}
 	if s.debug != nil {
-		h.Sockets[debugName(s.debug.address)] = s.debug.socket.Handed(give)
+		h.Sockets[debugName(s.debug.address)] = s.debug.socket.ForProcess(give)
 	}
 	inherited, _ := sockets.Inherited() // all of them: the configuration may name others by now
 	for name, fds := range inherited {
-		s := &sockets.Socket{Shown: "systemd:" + name}
+		s := &sockets.Socket{Display: "systemd:" + name}
 		for _, fd := range fds {
 			s.FDs = append(s.FDs, give(fd))
 		}
-		h.Sockets[s.Shown] = s
+		h.Sockets[s.Display] = s
 	}
 	if purges != nil {
 		earlier, err := s.purgeReceiver.duplicatePipes()

@@ -11,8 +11,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// access says which users may connect to a UNIX socket: the permissions and the owner of its file.
-// A client needs the right to write (unix(7)). The zero access changes nothing.
+// access has the permissions and the owner of the file of a UNIX socket, which decide who may
+// connect: a client needs the right to write (unix(7)). The zero access changes nothing.
 type access struct {
 	mode        fs.FileMode // set if chmod
 	chmod       bool
@@ -20,11 +20,11 @@ type access struct {
 	chown       bool
 }
 
-// set gives the file its mode and owner, if it is the socket that this process has made: that of
-// made, or if made is nil, one that its user owns. In a folder of others, a link may have come into
-// its place. What the file has already is left alone: a process that has given up root may not
-// change the sockets that root has made, and a reload need not. After an error the file has what it
-// had before; otherwise that is returned.
+// set gives the file its mode and owner, if it is a socket that this process has made: that of made
+// or, if made is nil, one that the process's user owns. In a folder of another user, a link may be
+// in its place. set does not set values that the file has already: a process that has given up root
+// may not change sockets of root, and a reload need not. It returns the earlier values, which the
+// file has again after an error.
 func (a access) set(path string, made *Socket) (before access, _ error) {
 	if !a.chown && !a.chmod {
 		return before, nil
@@ -63,7 +63,7 @@ func (a access) set(path string, made *Socket) (before access, _ error) {
 }
 
 // chmod changes the mode of a file that was opened with O_PATH. Linux before 6.6 has no call for
-// that, and takes it by the name in /proc.
+// that, but takes the file's name in /proc.
 func chmod(fd int, mode uint32) error {
 	err := unix.Fchmodat(fd, "", mode, unix.AT_EMPTY_PATH)
 	if err != unix.ENOSYS && err != unix.EOPNOTSUPP && err != unix.EINVAL {
@@ -72,7 +72,7 @@ func chmod(fd int, mode uint32) error {
 	return unix.Chmod("/proc/self/fd/"+strconv.Itoa(fd), mode)
 }
 
-// Chmod lets the file of a UNIX socket have a mode, whatever the keys say.
+// Chmod sets the mode for the file of a UNIX socket, in place of the key.
 func (e *Endpoint) Chmod(mode fs.FileMode) { e.access.mode, e.access.chmod = mode, true }
 
 // checkAccess reads the keys mode and owner.

@@ -18,8 +18,8 @@ type Address struct {
 	// Name is host:port in one spelling, an absolute path, or a socket unit's FileDescriptorName.
 	Name string
 
-	// Number tells addresses apart that have the same host, and a port that the kernel chooses.
-	Number int
+	// Index distinguishes addresses with the same host whose port the kernel chooses.
+	Index int
 }
 
 // ParseAddress reads "host:port", "*:port", "[v6]:port", "unix:path" and "systemd:name". A host is
@@ -87,9 +87,9 @@ func (a Address) Port() int {
 	return n
 }
 
-// Meets reports whether the same connection could be accepted at both addresses. What the service
-// manager or the kernel chooses is not known yet, and meets nothing.
-func (a Address) Meets(b Address) bool {
+// Overlaps reports whether the same connection could be accepted at both addresses. An address that
+// the service manager or the kernel chooses is not known yet, and overlaps with none.
+func (a Address) Overlaps(b Address) bool {
 	if a.Network == given {
 		a, _ = ParseAddress(a.Name, "/")
 	}
@@ -108,7 +108,7 @@ func (a Address) Meets(b Address) bool {
 	return one == other || one.IsUnspecified() || other.IsUnspecified()
 }
 
-// host returns the address of a TCP address, :: for all of them.
+// host returns the IP address of a TCP address, :: for all.
 func (a Address) host() netip.Addr {
 	host, _, _ := net.SplitHostPort(a.Name)
 	ip, err := netip.ParseAddr(host)
@@ -118,7 +118,7 @@ func (a Address) host() netip.Addr {
 	return ip.Unmap()
 }
 
-// Loopback reports whether this machine alone reaches a TCP address.
+// Loopback reports whether only this machine can reach a TCP address.
 func (a Address) Loopback() bool { return a.host().IsLoopback() }
 
 // String gives the form that ParseAddress reads.

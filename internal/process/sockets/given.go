@@ -8,7 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// given is the network of an address that a net.Listener of the program listens to.
+// given is the network of the address of a net.Listener of the program.
 const given = "given"
 
 // GivenAddress returns the address of a net.Listener of the program.
@@ -22,7 +22,7 @@ func GivenAddress(ln net.Listener) Address {
 
 // openGiven duplicates the socket of a net.Listener for n loops.
 func openGiven(e *Endpoint, n int) (*Socket, error) {
-	s := &Socket{Shown: e.Address.String(), Given: e.Given}
+	s := &Socket{Display: e.Address.String(), Given: e.Given}
 	err := control(e.Given, func(fd int) error {
 		if err := adopt(fd); err != nil {
 			return err
@@ -31,7 +31,7 @@ func openGiven(e *Endpoint, n int) (*Socket, error) {
 	})
 	if err != nil {
 		s.Close()
-		return nil, fmt.Errorf("listen %s: %w", s.Shown, err)
+		return nil, fmt.Errorf("listen %s: %w", s.Display, err)
 	}
 	return s, nil
 }
@@ -54,7 +54,7 @@ func control(ln net.Listener, f func(fd int) error) error {
 	return inner
 }
 
-// Same reports whether two net.Listeners have the same socket, or are not there.
+// Same reports whether two net.Listeners have the same socket, or both are nil.
 func Same(a, b net.Listener) bool {
 	if a == nil || b == nil {
 		return a == nil && b == nil

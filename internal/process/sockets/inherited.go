@@ -33,13 +33,13 @@ func Inherited() (map[string][]int, error) {
 	return passed.sockets, err
 }
 
-// passed is what Inherited has taken over.
+// passed has the sockets that Inherited has taken over.
 var passed struct {
 	sync.Mutex
 	sockets map[string][]int // does not change
 }
 
-// Inherit adds sockets of the service manager that the process before this one has had.
+// Inherit adds sockets of the service manager that the old process has handed over.
 func Inherit(name string, fds []int) {
 	passed.Lock()
 	defer passed.Unlock()
@@ -79,7 +79,7 @@ func readInherited() (map[string][]int, error) {
 	return sockets, nil
 }
 
-// adopt makes a socket that others have made ready for a loop.
+// adopt prepares a socket that others have made for a loop.
 func adopt(fd int) error {
 	listening, err := unix.GetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_ACCEPTCONN)
 	if err != nil || listening == 0 {

@@ -34,14 +34,14 @@ func openTCP(name string, n int, ours bool) (*Socket, error) {
 		}
 		s.FDs = append(s.FDs, fd)
 		s.own++
-		if s.Shown == "" {
+		if s.Display == "" {
 			bound := loop.LocalAddr(fd)
-			s.Shown = bound.String()
+			s.Display = bound.String()
 			// With port 0, the other loops get the port that the first one got.
 			host, _, _ := net.SplitHostPort(name)
 			name = net.JoinHostPort(host, strconv.Itoa(int(bound.Port())))
 			if host == "*" {
-				s.Shown = name
+				s.Display = name
 			}
 		}
 	}
@@ -65,21 +65,21 @@ func probe(name string) error {
 			return err
 		}
 		if addr.Zone() != "" {
-			return nil // link-local; loop.Listen says what is wrong with it
+			return nil // link-local; loop.Listen returns the error
 		}
 	}
 	err = bindAlone(netip.AddrPortFrom(addr, uint16(n)), all)
 	if all && (errors.Is(err, unix.EAFNOSUPPORT) || errors.Is(err, unix.EADDRNOTAVAIL)) {
-		// There is no IPv6, and so loop.Listen takes all addresses of the other family.
+		// There is no IPv6, so loop.Listen takes all IPv4 addresses.
 		err = bindAlone(netip.AddrPortFrom(netip.IPv4Unspecified(), uint16(n)), all)
 	}
 	if errors.Is(err, unix.EADDRINUSE) {
 		return fmt.Errorf("listen tcp %s: %w", name, os.NewSyscallError("bind", err))
 	}
-	return nil // loop.Listen says what else is wrong
+	return nil // loop.Listen returns other errors
 }
 
-// inet6 is a variable only for the tests, which do without IPv6 by it.
+// inet6 is a variable only for the tests, which simulate a machine without IPv6.
 var inet6 = unix.AF_INET6
 
 // bindAlone binds a socket that shares its port with no other one, and closes it. both says that
@@ -126,7 +126,7 @@ func openUnix(path string, a access, n int) (*Socket, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Socket{FDs: []int{fd}, own: 1, path: path, Shown: "unix:" + path}
+	s := &Socket{FDs: []int{fd}, own: 1, path: path, Display: "unix:" + path}
 	var file unix.Stat_t
 	if err := unix.Lstat(path, &file); err != nil {
 		s.Close()
@@ -141,7 +141,7 @@ func openUnix(path string, a access, n int) (*Socket, error) {
 	return s, nil
 }
 
-// stale reports whether path is a socket without a listener: only then is a connection refused.
+// stale reports whether path is a socket without a listener: only then a connection is refused.
 // With any other result, such as a full queue or a missing permission, the file is left alone.
 func stale(path string) bool {
 	info, err := os.Lstat(path)

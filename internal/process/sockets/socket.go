@@ -1,11 +1,11 @@
 // Package sockets makes the listening sockets of a server: of TCP and UNIX addresses, from a
 // service manager, from the process before this one, and from a net.Listener of the program.
 //
-// An Endpoint is the keys of a [[listener]] about its socket; Check completes it while a
+// An Endpoint has the keys of a [[listener]] about its socket; Check completes it while a
 // configuration is read. Open makes a Socket of it, with a descriptor for each loop. A Socket
-// belongs to the server's goroutine. ForLoop gives each loop duplicates of its own, so the server
-// can hand out further ones: Duplicate is for another listener at the address. Handed is what a new
-// process gets, which calls Adopt and Spread. Any goroutine may call Inherited.
+// belongs to the server's goroutine. ForLoop gives each loop duplicates of its own, so that the
+// server can hand out more: Duplicate is for another listener at the address. ForProcess is for a
+// new process, which calls Adopt and Spread. Any goroutine may call Inherited.
 //
 //	socket.go     Endpoint, Socket: what servers do with them
 //	open.go       TCP and UNIX sockets
@@ -26,7 +26,7 @@ import (
 	"github.com/lwango/lwango/loop"
 )
 
-// Endpoint is where a listener listens: its keys about the socket.
+// Endpoint has the keys of a listener about its socket.
 type Endpoint struct {
 	Table settings.Table `toml:",table"`
 	// Listen is host:port, *:port, [v6]:port, unix:/path or systemd:name.
@@ -37,13 +37,13 @@ type Endpoint struct {
 	Owner string `toml:"owner"`
 
 	Address Address      // of Listen
-	Given   net.Listener // listens already; nil: Open makes the sockets
+	Given   net.Listener // a listening one; nil: Open makes the sockets
 
 	access access // of Mode and Owner
 }
 
-// Check checks the keys, and reports what is wrong to the file. Relative paths begin in dir.
-// Without a good address, it returns false.
+// Check checks the keys, and reports errors at the table of the file. Relative paths begin in dir.
+// Without a valid address, it returns false.
 func (e *Endpoint) Check(dir string) (ok bool) {
 	if e.Listen == "" {
 		e.Table.Errorf("address", `missing; expected something like "*:8080"`)
@@ -58,28 +58,28 @@ func (e *Endpoint) Check(dir string) (ok bool) {
 	return true
 }
 
-// Socket is what listens to one address: a descriptor for each loop. TCP sockets are separate, and
-// the kernel spreads connections over them (SO_REUSEPORT); UNIX and inherited ones are one socket,
-// shared by all loops. A Socket stops listening when it and the loops have closed their
-// descriptors.
+// Socket is the listening socket of one address, with a descriptor for each loop. TCP sockets are
+// separate, and the kernel spreads connections over them (SO_REUSEPORT); UNIX and inherited ones
+// are one socket, shared by all loops. A Socket stops listening when it and the loops have closed
+// their descriptors.
 //
 // Its JSON is for the new process of an upgrade.
 type Socket struct {
-	FDs   []int  `json:"fds"`
-	Shown string `json:"shown"` // the address with the port that the kernel chose
+	FDs     []int  `json:"fds"`
+	Display string `json:"shown"` // the address with the port that the kernel chose
 
 	// The file of a UNIX socket.
 	Dev uint64 `json:"dev,omitempty"`
 	Ino uint64 `json:"ino,omitempty"`
 
-	own  int    // the first so many of FDs are sockets of their own, the others duplicates of these
-	path string // of the file, for Remove; "": none, or it is another process's
+	own  int    // the first own of FDs are separate sockets, the others duplicates
+	path string // of the file, for Remove; "": none, or another process has it
 
 	Given net.Listener `json:"-"` // of the Endpoint; Remove closes it
 }
 
-// Open makes the descriptors of an endpoint for n loops. ours are the ports that this process
-// listens to already.
+// Open makes the descriptors of an endpoint for n loops. ours are the ports at which this process
+// listens already.
 func Open(e *Endpoint, n int, ours map[int]bool) (*Socket, error) {
 	switch addr := e.Address; addr.Network {
 	case "unix":
@@ -93,7 +93,7 @@ func Open(e *Endpoint, n int, ours map[int]bool) (*Socket, error) {
 		if len(fds) == 0 {
 			return nil, fmt.Errorf("listen %s: %s", addr, notInherited(inherited))
 		}
-		s := &Socket{Shown: addr.String()}
+		s := &Socket{Display: addr.String()}
 		for _, fd := range fds {
 			if err := s.add(fd, n); err != nil {
 				s.Close()
@@ -145,7 +145,7 @@ func (s *Socket) Listener() (net.Listener, error) {
 	if err != nil {
 		return nil, err
 	}
-	f := os.NewFile(uintptr(fd), s.Shown)
+	f := os.NewFile(uintptr(fd), s.Display)
 	defer f.Close()
 	return net.FileListener(f)
 }
@@ -163,16 +163,17 @@ func (s *Socket) Duplicate() (*Socket, error) {
 	return &other, nil
 }
 
-// Handed returns what a new process gets: the numbers that give returns for its descriptors there.
-func (s *Socket) Handed(give func(fd int) int) *Socket {
-	h := &Socket{Shown: s.Shown, Dev: s.Dev, Ino: s.Ino}
+// ForProcess returns the Socket for a new process. give returns the numbers of the descriptors in
+// that process.
+func (s *Socket) ForProcess(give func(fd int) int) *Socket {
+	h := &Socket{Display: s.Display, Dev: s.Dev, Ino: s.Ino}
 	for _, fd := range s.FDs[:s.own] {
 		h.FDs = append(h.FDs, give(fd))
 	}
 	return h
 }
 
-// Adopt makes descriptors that another process has handed down ready for loops.
+// Adopt prepares descriptors of another process for loops.
 func (s *Socket) Adopt() error {
 	s.own = len(s.FDs)
 	for _, fd := range s.FDs {
@@ -183,10 +184,10 @@ func (s *Socket) Adopt() error {
 	return nil
 }
 
-// Spread makes an adopted socket one for e and n loops. The other process may have had fewer loops:
-// then some share a socket, since one that were added could get connections before it is sure that
-// this process goes on. It may have had more: then some loops accept from several, since the
-// connections that wait at a closed one would be lost.
+// Spread makes an adopted socket one for e and n loops. If the other process had fewer loops, some
+// loops share a socket: an added socket could get connections before it is certain that this
+// process goes on. If it had more loops, some loops accept from several sockets: connections in the
+// queue of a closed one would be lost.
 func (s *Socket) Spread(e *Endpoint, n int) error {
 	if _, err := s.SetAccess(e); err != nil {
 		return err
@@ -200,9 +201,9 @@ func (s *Socket) Spread(e *Endpoint, n int) error {
 	return nil
 }
 
-// SetAccess gives the file of a UNIX socket the mode and the owner that e has. back gives it those
-// that it had; after an error it has them still.
-func (s *Socket) SetAccess(e *Endpoint) (back func(), err error) {
+// SetAccess gives the file of a UNIX socket the mode and the owner that e has. undo gives it the
+// earlier ones, which it has also after an error.
+func (s *Socket) SetAccess(e *Endpoint) (undo func(), err error) {
 	before, err := e.access.set(e.Address.Name, s)
 	return func() { _, _ = before.set(e.Address.Name, s) }, err
 }
@@ -228,8 +229,8 @@ func CloseAll(fds []int) {
 	}
 }
 
-// Own lets Remove remove the file of a UNIX socket at a, which another process has handed down.
-func (s *Socket) Own(a Address) {
+// OwnFile makes Remove remove the file of a UNIX socket at a that another process has handed over.
+func (s *Socket) OwnFile(a Address) {
 	if a.Network == "unix" {
 		s.path = a.Name
 	}

@@ -39,18 +39,18 @@ func TestTCPSockets(t *testing.T) {
 		if len(s.FDs) != 3 {
 			t.Errorf("%s: %d sockets, want 3", address, len(s.FDs))
 		}
-		_, port, _ := net.SplitHostPort(s.Shown)
+		_, port, _ := net.SplitHostPort(s.Display)
 		for _, other := range []string{"127.0.0.1:" + port, "*:" + port} {
 			if address == "[::1]:0" && other[0] == '1' {
 				continue // the same port of another family
 			}
 			if _, err := openTest(t, other, 1); !errors.Is(err, unix.EADDRINUSE) {
-				t.Errorf("%s beside %s: %v, want EADDRINUSE", other, s.Shown, err)
+				t.Errorf("%s beside %s: %v, want EADDRINUSE", other, s.Display, err)
 			}
 		}
 		s.Close()
-		if _, err := openTest(t, s.Shown, 1); err != nil {
-			t.Errorf("%s again: %v", s.Shown, err)
+		if _, err := openTest(t, s.Display, 1); err != nil {
+			t.Errorf("%s again: %v", s.Display, err)
 		}
 	}
 }
@@ -80,7 +80,7 @@ func TestAcceptedInherit(t *testing.T) {
 		fd, idle int
 		addr     string
 	}{
-		"own":     {own.FDs[0], 60, own.Shown},
+		"own":     {own.FDs[0], 60, own.Display},
 		"given":   {g.FDs[0], 60, given.Addr().String()},
 		"service": {fd, 77, service.Addr().String()},
 	} {

@@ -14,7 +14,7 @@ import (
 	"github.com/lwango/lwango/stream"
 )
 
-// connection is a client's connection and that to its upstream. All of it is its thread's.
+// connection is a client's connection and the one to its upstream. All of it belongs to its thread.
 type connection struct {
 	loop.Thread
 	port *port
@@ -24,15 +24,15 @@ type connection struct {
 	tunnel tunnel.Tunnel // of the two
 	lease  upstream.Lease
 
-	remote netip.AddrPort // of the client; its proxy's until that has named it
-	local  netip.AddrPort // that it has connected to, if a proxy has said that
-	name   string         // that it asks for; "": none
+	remote netip.AddrPort // of the client; of its proxy until the proxy has named the client
+	local  netip.AddrPort // to which the client has connected, by a proxy's header
+	name   string         // SNI; "": none
 
-	counted bool // among those of its client
-	joined  bool // there is an upstream
-	result  result
+	counted   bool // in the counts of its client
+	connected bool // to an upstream
+	result    result
 
-	reportedGot, reportedSent int64 // to the counters
+	reportedGot, reportedSent int64 // already counted
 	version, suite            uint16
 }
 
@@ -40,19 +40,19 @@ type connection struct {
 type result string
 
 const (
-	complete        result = "complete"         // both sides have said all
-	clientLeft      result = "client left"      // before it had all
-	upstreamFailed  result = "upstream failed"  // or could not be connected
-	upstreamBusy    result = "upstream busy"    // there was no place, in the time for that
-	idleTimeout     result = "idle timeout"     // no byte has moved
-	maxTime         result = "max time"         // the connection was too old
-	headerTimeout   result = "header timeout"   // the client did not say what it must
-	handshakeFailed result = "handshake failed" // of TLS, or no ClientHello
-	nameProved      result = "name proved"      // to an authority (ACME), which the connection was for
-	noHeader        result = "no proxy header"
-	noRoute         result = "no route" // for the name that the client has asked for
-	tooManyHeld     result = "too many" // connections of the client that a proxy has named
-	stopped         result = "stopped"  // with the server, at the end of its grace period
+	complete           result = "complete"         // both sides have closed
+	clientLeft         result = "client left"      // before it had all
+	upstreamFailed     result = "upstream failed"  // or the connection to it
+	upstreamBusy       result = "upstream busy"    // there was no free slot in time
+	idleTimeout        result = "idle timeout"     // no byte has moved
+	maxTime            result = "max time"         // the connection was too old
+	headerTimeout      result = "header timeout"   // the client did not send its header in time
+	handshakeFailed    result = "handshake failed" // of TLS, or no ClientHello
+	challengeAnswered  result = "name proved"      // of ACME, for which an authority has connected
+	noHeader           result = "no proxy header"
+	noRoute            result = "no route" // for the name that the client has asked for
+	tooManyConnections result = "too many" // of the client that a proxy has named
+	stopped            result = "stopped"  // with the server, at the end of its grace period
 )
 
 // Client implements loop.Client.
@@ -73,14 +73,14 @@ func (c *connection) now() time.Duration {
 
 // Run implements loop.Task.
 func (c *connection) Run(t *loop.Thread) coro.Code {
-	if !c.joined {
+	if !c.connected {
 		if c.result = c.open(t); c.result == "" {
-			c.joined = true
+			c.connected = true
 			c.tunnel.Start(c.now())
 		}
 	}
 	code := coro.Abort
-	if c.joined {
+	if c.connected {
 		code = c.pump(t)
 	}
 	if code == coro.Abort {
@@ -89,12 +89,13 @@ func (c *connection) Run(t *loop.Thread) coro.Code {
 	return code
 }
 
-// closeUpstream closes the connection to the upstream, unless that was done. An orderly end would
-// say that the upstream has got all that its client has sent, so it is a reset if that is not so.
+// closeUpstream closes the connection to the upstream, unless it is closed. It resets the
+// connection if the upstream has not got all bytes of its client, since an orderly end would say
+// that it has.
 func (c *connection) closeUpstream() {
 	client, up := &c.tunnel.Client, &c.tunnel.Up
 	cut := c.up != nil && up.Cut(client)
-	if c.up != nil && c.joined {
+	if c.up != nil && c.connected {
 		client.Stop()
 		up.Stop()
 	}
@@ -112,10 +113,11 @@ func (c *connection) closeUpstream() {
 	c.up = nil
 }
 
-// left returns how long the connection may go on if no byte moves, and what ends it then.
-func (c *connection) left() (time.Duration, result) {
+// remaining returns how long the connection may go on if no byte moves, and the result with which
+// it ends then.
+func (c *connection) remaining() (time.Duration, result) {
 	s := c.port.service
-	if !c.joined {
+	if !c.connected {
 		return c.tunnel.Began + s.set.HeaderTimeout - c.now(), headerTimeout
 	}
 	left, why := c.tunnel.Left(c.now(), &s.limits)
@@ -124,15 +126,15 @@ func (c *connection) left() (time.Duration, result) {
 
 // IdleTimedOut implements loop.IdleTimeoutHandler.
 func (c *connection) IdleTimedOut() time.Duration {
-	left, why := c.left()
+	left, why := c.remaining()
 	if left <= 0 {
 		c.result = why
 	}
 	return max(left, 0)
 }
 
-// ClientGone implements loop.Task. A read finds that, too; but one that waits for a place at an
-// upstream does not read, and it need not wait for a client that gets no answer any more.
+// ClientGone implements loop.Task. A read finds that, too; but a connection that waits for a slot
+// at an upstream does not read, and it need not wait for a client that has left.
 func (c *connection) ClientGone() {
 	if loop.HungUp(&c.Thread) {
 		c.KeepWaiting(false)
@@ -148,7 +150,7 @@ func (c *connection) Ended() {
 	if c.result == "" {
 		c.result = stopped
 	}
-	if !c.joined && c.result != clientLeft && c.result != nameProved && c.result != stopped {
+	if !c.connected && c.result != clientLeft && c.result != challengeAnswered && c.result != stopped {
 		s.counters.failed.Add(1)
 	}
 	if s.set.AccessLog != nil {
@@ -156,8 +158,7 @@ func (c *connection) Ended() {
 	}
 }
 
-// limit returns the key that sets the limit by which a connection has ended, and its value; "":
-// none has ended it.
+// limit returns the key and the value of the limit that has ended a connection; "": none has.
 func (s *Settings) limit(by result) (key string, limit time.Duration) {
 	switch by {
 	case idleTimeout:
@@ -170,7 +171,7 @@ func (s *Settings) limit(by result) (key string, limit time.Duration) {
 	return "", 0
 }
 
-// addBytes adds to the counters what has moved since its last call.
+// addBytes adds the bytes that have moved since its last call to the counters.
 func (c *connection) addBytes() {
 	l := c.port.service.counters
 	if n := c.tunnel.Client.Got - c.reportedGot; n > 0 {
@@ -195,7 +196,7 @@ func (c *connection) log() {
 	c.port.service.set.AccessLog.LogConnection(l, &e)
 }
 
-// secured notes what the client's TLS has agreed on.
-func (c *connection) secured(s tls.ConnectionState) {
+// noteTLS notes the version and the cipher suite of the client's TLS.
+func (c *connection) noteTLS(s tls.ConnectionState) {
 	c.name, c.version, c.suite = strings.ToLower(s.ServerName), s.Version, s.CipherSuite
 }

@@ -2,10 +2,10 @@
 // on to upstreams, whatever they speak.
 //
 // A process has one Hub, and each [[stream]] of a configuration a Service, which the Hub has built
-// of its Settings. A connection is a thread of its loop with two sockets, its own and that to the
-// upstream. At first it reads in plain sequence: the header of a proxy in front, the client's
-// hello, the handshake; then it connects. From then on the loop calls its Body whenever bytes can
-// move, and between two calls it holds neither a coroutine nor a buffer.
+// of its Settings. A connection is a thread of its loop with two sockets, the client's and the one
+// to the upstream. At first it reads sequentially: the header of a proxy in front, the ClientHello,
+// the handshake; then it connects. From then on the loop calls its Task whenever bytes can move,
+// and between two calls it holds neither a coroutine nor a buffer.
 //
 //	settings.go    Settings: the keys
 //	hub.go         Hub, and what it counts at each address

@@ -10,9 +10,9 @@ import (
 	"github.com/lwango/lwango/internal/upstream"
 )
 
-// Hub is what the streams of all configurations of a process share: the upstreams, and what is
-// counted at each address that they listen to. So a reload neither forgets connections nor makes
-// more of them. The zero value is ready. Any goroutine may call its methods.
+// Hub has the parts that the streams of all configurations of a process share: the upstreams, and
+// the counters of each address. So a reload neither forgets connections nor makes more of them. The
+// zero value is ready. Any goroutine may call its methods.
 type Hub struct {
 	pool upstream.Pool
 
@@ -20,7 +20,7 @@ type Hub struct {
 	counters map[string]*listenerCounters // by address; never forgotten
 }
 
-// countersOf returns those of an address.
+// countersOf returns the counters of an address.
 func (h *Hub) countersOf(address string) *listenerCounters {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -35,7 +35,7 @@ func (h *Hub) countersOf(address string) *listenerCounters {
 	return l
 }
 
-// Open returns how many connections there are, of all clients; h may be nil.
+// Open returns the number of open connections; h may be nil.
 func (h *Hub) Open() (n int) {
 	if h == nil {
 		return 0
@@ -50,14 +50,14 @@ func (h *Hub) Open() (n int) {
 	return n
 }
 
-// listenerCounters is what is counted at one address.
+// listenerCounters has the counters of one address.
 type listenerCounters struct {
 	accepted, refused, failed atomic.Int64
 	got, sent                 atomic.Int64 // bytes, of and to clients
 
-	mu   sync.Mutex
-	open int
-	held networks.Counts // connections by client
+	mu       sync.Mutex
+	open     int
+	byClient networks.Counts // connections by client
 }
 
 // enter counts a connection, and reports whether there is room for it.
@@ -75,17 +75,17 @@ func (l *listenerCounters) enter(most int) bool {
 // together.
 const clientNetShare = 16
 
-// enterFrom counts a connection, which is counted already, among those of its client, and reports
-// whether the client may have it. most < 0: any number.
+// enterFrom counts a connection, which enter has counted, for its client, and reports whether the
+// client may have it. most < 0: any number.
 func (l *listenerCounters) enterFrom(client netip.Addr, most int) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	network, clientNet := l.held.Of(client)
+	network, clientNet := l.byClient.Of(client)
 	if most >= 0 && client.IsValid() &&
 		(network >= int64(most) || clientNet >= int64(clientNetShare*most)) {
 		return false
 	}
-	l.held.Add(client, 1)
+	l.byClient.Add(client, 1)
 	return true
 }
 
@@ -95,7 +95,7 @@ func (l *listenerCounters) leave(client netip.Addr, counted bool) {
 	defer l.mu.Unlock()
 	l.open--
 	if counted {
-		l.held.Add(client, -1)
+		l.byClient.Add(client, -1)
 	}
 }
 

@@ -21,17 +21,17 @@ import (
 	"github.com/lwango/lwango/stream"
 )
 
-// heads are for what comes before the upstream is known: a header of the PROXY protocol, a
-// ClientHello. A connection has one only while it reads what has not come whole.
+// heads are buffers for bytes before the upstream is known: a header of the PROXY protocol, a
+// ClientHello. A connection has one only while it reads these.
 var heads = sync.Pool{New: func() any { return new([headSize]byte) }}
 
 const headSize = 4 << 10 // larger ones are rare, and get a buffer of their own
 
-// open reads what the client has to say before its upstream is known, and connects to that. It
-// returns why the connection ends, "" if it goes on.
+// open reads what the choice of the upstream needs, and connects to the upstream. It returns why
+// the connection ends, "" if it goes on.
 func (c *connection) open(t *loop.Thread) result {
 	s, set := &c.client, c.port.service.set
-	// A client may end its half at once: it has said all, and waits for the answer.
+	// A client may close its sending half at once, and wait for the answer.
 	t.KeepWaiting(true)
 	until := t.Loop().Time().Add(c.tunnel.Began + set.HeaderTimeout - c.now())
 	_ = s.SetDeadline(until)
@@ -63,8 +63,8 @@ func (c *connection) open(t *loop.Thread) result {
 	return ""
 }
 
-// readFirst reads a header of the PROXY protocol, and the name that the client asks for, if TLS is
-// not ended. It returns what it has read that is the upstream's, or of TLS.
+// readFirst reads a header of the PROXY protocol and, if TLS is not ended here, the name that the
+// client asks for. It returns the bytes that it has read for the upstream, or of TLS.
 func (c *connection) readFirst() (first []byte, why result) {
 	trusted, byName := c.port.service.trusted != nil, c.port.tls == nil &&
 		len(c.port.service.names) > 0
@@ -88,7 +88,8 @@ func (c *connection) readFirst() (first []byte, why result) {
 	return bytes.Clone(buf[:n]), ""
 }
 
-// secure ends the client's TLS, whose first bytes were read already. It returns what to speak on.
+// secure ends the client's TLS, whose first bytes were read already. It returns the connection over
+// TLS.
 func (c *connection) secure(t *loop.Thread, first []byte,
 	until time.Time) (over net.Conn, why result) {
 	below := new(struct{ net.Conn })
@@ -101,19 +102,19 @@ func (c *connection) secure(t *loop.Thread, first []byte,
 		return nil, handshakeFailed
 	case err != nil:
 		c.port.service.log.Debug("stream: tls handshake failed", "client", c.remote, "error", err)
-		if ended { // else the handshake may still hold what ConnectionState waits for
+		if ended { // otherwise ConnectionState may wait for the handshake's lock
 			c.name = strings.ToLower(secure.ConnectionState().ServerName)
 		}
 		return nil, c.readFailed(err, handshakeFailed)
-	case len(input.unread) > 0: // a client waits for the answer to its first flight, which was read
+	case len(input.unread) > 0: // the client's first flight was read, and it waits for the answer
 		return nil, handshakeFailed
 	}
 	below.Conn = &c.client
 	state := secure.ConnectionState()
-	c.secured(state)
+	c.noteTLS(state)
 	if state.NegotiatedProtocol == handshake.ChallengeProtocol {
 		_ = secure.CloseWrite() // the client leaves in any case
-		return nil, nameProved
+		return nil, challengeAnswered
 	}
 	return secure, ""
 }
@@ -140,7 +141,7 @@ func (c *connection) connect(t *loop.Thread, r *route) (to *stream.Conn, why res
 		c.lease.Works()
 		c.lease.Spoke() // for {connect}
 		c.lease.Before = nil
-		t.KeepWaiting(false) // its end is an event like others from now on
+		t.KeepWaiting(false) // from now on, its end is an event like others
 		return to, ""
 	}
 	switch {
@@ -161,7 +162,7 @@ func (c *connection) connect(t *loop.Thread, r *route) (to *stream.Conn, why res
 	return nil, why
 }
 
-// readFailed returns what the failure of a read before the upstream is known means.
+// readFailed returns the result of a failed read before the upstream is known.
 func (c *connection) readFailed(err error, otherwise result) result {
 	switch {
 	case errors.Is(err, os.ErrDeadlineExceeded):
@@ -173,7 +174,7 @@ func (c *connection) readFailed(err error, otherwise result) result {
 }
 
 // readProxyHeader reads the header of the PROXY protocol, and counts the client that it names. It
-// returns how many bytes of buf have come behind the header.
+// returns how many bytes of buf follow the header.
 func (c *connection) readProxyHeader(buf []byte) (n int, why result) {
 	s := &c.client
 	var h proxyproto.Header
@@ -189,7 +190,7 @@ func (c *connection) readProxyHeader(buf []byte) (n int, why result) {
 			return 0, noHeader
 		}
 	}
-	for n < size { // the fields behind the addresses, which say nothing that an upstream gets
+	for n < size { // the fields after the addresses, which no upstream gets
 		size -= n
 		var err error
 		if n, err = s.Read(buf[:min(size, len(buf))]); err != nil {
@@ -202,13 +203,13 @@ func (c *connection) readProxyHeader(buf []byte) (n int, why result) {
 	}
 	if !c.count() {
 		c.port.service.refuse(tooManyOfClient, c.remote.Addr())
-		return 0, tooManyHeld
+		return 0, tooManyConnections
 	}
 	return n, ""
 }
 
-// readClientHello reads on behind n bytes of buf until it is known what name a client of TLS asks
-// for. What is no TLS asks for none. It returns a larger buffer where it needs one.
+// readClientHello reads on after n bytes of buf until it has the name that a client of TLS asks
+// for. Bytes that are no TLS ask for none. It returns a larger buffer if it needs one.
 func (c *connection) readClientHello(buf []byte, n int) (_ []byte, _ int, why result) {
 	for {
 		name, done, err := clienthello.ServerName(buf[:n])
@@ -226,14 +227,14 @@ func (c *connection) readClientHello(buf []byte, n int) (_ []byte, _ int, why re
 		k, err := c.client.Read(buf[n:])
 		if n += k; err != nil {
 			if err == io.EOF && n > 0 {
-				return buf, n, "" // it has said all, and that is no ClientHello
+				return buf, n, "" // the client has ended, without a ClientHello
 			}
 			return buf, n, c.readFailed(err, clientLeft)
 		}
 	}
 }
 
-// header returns what goes ahead of the client's bytes.
+// header returns the header of the PROXY protocol for the upstream, if any.
 func (c *connection) header(r *route) []byte {
 	local := c.local
 	if r.ProxyProtocol != "" && !local.IsValid() {

@@ -6,13 +6,13 @@ import (
 	"github.com/lwango/lwango/loop"
 )
 
-// reasons are what ends a tunnel, as results.
+// reasons are the results for the reasons of a tunnel's end.
 var reasons = [...]result{tunnel.Complete: complete, tunnel.ClientLeft: clientLeft,
 	tunnel.UpFailed: upstreamFailed,
 	tunnel.Idle:     idleTimeout, tunnel.TooOld: maxTime}
 
-// pump moves what can be moved in both directions. Then it says for what the loop calls it again: a
-// connection that waits has no coroutine.
+// pump moves what can be moved in both directions. Then it returns the wait after which the loop
+// calls it again: a connection that waits has no coroutine.
 func (c *connection) pump(t *loop.Thread) coro.Code {
 	client, up := &c.tunnel.Client, &c.tunnel.Up
 	c.client.Yielded()
@@ -27,7 +27,7 @@ func (c *connection) pump(t *loop.Thread) coro.Code {
 		if more || c.tunnel.Moved() != before {
 			again = false
 		}
-		left, result := c.left()
+		left, result := c.remaining()
 		if left <= 0 {
 			c.result = result
 			return coro.Abort
@@ -37,7 +37,7 @@ func (c *connection) pump(t *loop.Thread) coro.Code {
 		}
 		c.addBytes()
 		if c.up.Wakes(t, !up.Ended && client.Held() == 0, up.Held() > 0) {
-			// A read or a write tells why; if not, nothing else will.
+			// A read or a write returns the reason, if there is one.
 			if again {
 				up.Fail()
 			}

@@ -32,12 +32,12 @@ type Service struct {
 	log      *slog.Logger
 	counters *listenerCounters
 
-	trusted *networks.Set     // that send the PROXY protocol; nil: nobody does
+	trusted *networks.Set     // peers that send the PROXY protocol; nil: none
 	routes  []*route          // all
-	names   map[string]*route // by whole names, and by those below one, as ".example.org"
+	names   map[string]*route // by whole names, and by suffixes, such as ".example.org"
 	other   *route            // nil: other names are refused
 
-	notes [numRefusals]note
+	logLimiters [numRefusals]logLimiter
 }
 
 // route is a [[stream.route]].
@@ -47,8 +47,8 @@ type route struct {
 }
 
 // Build makes the Service of a table, whose endpoint was checked, and reports what is wrong to the
-// file; then the Service may be nil. path makes paths absolute, and dir is where those of sockets
-// begin. share is how many connections the table may have where it does not say that.
+// file; then the Service may be nil. path makes paths absolute, and paths of sockets are relative
+// to dir. share is how many connections the table may have by default.
 func (h *Hub) Build(set *Settings, dir string, path func(string) string, share int,
 	log *slog.Logger) *Service {
 	s := &Service{set: set, names: map[string]*route{}, counters: h.countersOf(set.Address.String()),
@@ -145,7 +145,7 @@ func (s *Service) add(h *Hub, set *Route, dir string, path func(string) string) 
 var balances = map[string]upstream.Balance{"round_robin": upstream.RoundRobin,
 	"least_conn": upstream.LeastConn, "random": upstream.Random, "ip_hash": upstream.Hash}
 
-// nameKey returns how a name of the key sni stands in Service.names.
+// nameKey returns the key in Service.names for a name of the key sni.
 func nameKey(name string) (string, error) {
 	key := strings.ToLower(name)
 	if below, ok := strings.CutPrefix(key, "*."); ok {
@@ -158,8 +158,8 @@ func nameKey(name string) (string, error) {
 	return key, nil
 }
 
-// route returns where a name leads, nil if nowhere. A whole name comes before those below one, and
-// of these the longest.
+// route returns the route of a name, or nil. A whole name comes before suffixes, and the longest
+// suffix before others.
 func (s *Service) route(name string) *route {
 	name = strings.TrimSuffix(name, ".")
 	if r := s.names[name]; r != nil {
@@ -187,7 +187,7 @@ func (s *Service) check(r *Route) *upstream.Check {
 	return &upstream.Check{ID: fmt.Sprintf("stream %+v %s", *h, r.ProxyProtocol),
 		Before:   proxyproto.AppendLocal(nil, r.ProxyProtocol),
 		Interval: h.Interval, Timeout: h.Timeout, Rises: h.Rises, Falls: h.Falls,
-		Ask: func(net.Conn, string) error { return nil }, // it could be made
+		Ask: func(net.Conn, string) error { return nil }, // the connection could be made
 		Changed: func(name string, out bool, err error) {
 			if out {
 				s.log.Warn("stream: upstream taken out", "upstream", name, "error", err)
@@ -198,7 +198,7 @@ func (s *Service) check(r *Route) *upstream.Check {
 	}
 }
 
-// Watch checks the upstreams until the end of ctx. Any goroutine may call it that is not a loop's.
+// Watch checks the upstreams until the end of ctx. Any goroutine except a loop's may call it.
 func (s *Service) Watch(ctx context.Context) {
 	var all sync.WaitGroup
 	for _, r := range s.routes {
@@ -212,7 +212,7 @@ func (s *Service) Watch(ctx context.Context) {
 	all.Wait()
 }
 
-// Checks returns how many addresses are checked, each of which may have a connection for that.
+// Checks returns how many addresses are checked. Each may take a connection for that.
 func (s *Service) Checks() (n int) {
 	for _, r := range s.routes {
 		if r.Health.Interval > 0 {
@@ -234,10 +234,10 @@ func (s *Service) Upstreams(f func(name string, u metrics.Upstreams)) {
 // Settings returns the table.
 func (s *Service) Settings() *Settings { return s.set }
 
-// Report describes what was counted at the address, since the start of the process.
+// Report returns the counts of the address since the start of the process.
 func (s *Service) Report() metrics.Stream { return s.counters.report(s.set.Address.String()) }
 
-// Serve accepts connections to the listening socket fd on l, which ends TLS by c; nil: it does not.
+// Serve accepts connections to the listening socket fd on l. It ends TLS by c; nil: it does not.
 // The caller is on the loop, or the loop does not run yet. To stop accepting, close the returned
 // Listener on the loop. On an error fd is still the caller's.
 func (s *Service) Serve(l *loop.Loop, fd int, c *tls.Config) (*loop.Listener, error) {
@@ -249,11 +249,11 @@ func (s *Service) Serve(l *loop.Loop, fd int, c *tls.Config) (*loop.Listener, er
 type port struct {
 	service *Service
 	loop    *loop.Loop
-	tls     *tls.Config // nil: none is ended
+	tls     *tls.Config // nil: TLS is not ended here
 }
 
-// silent reports whether an upstream is connected before the client has sent anything.
-func (p *port) silent() bool {
+// connectsAtOnce reports whether an upstream is connected before the client has sent anything.
+func (p *port) connectsAtOnce() bool {
 	return p.tls == nil && p.service.trusted == nil && len(p.service.names) == 0
 }
 
@@ -267,7 +267,7 @@ func (p *port) accept(fd int, remote netip.AddrPort) {
 	case p.loop.Scarce(): // the upstream takes another one
 		why = noDescriptor
 	case s.trusted != nil && !s.trusted.Contains(remote.Addr()):
-		why = stranger
+		why = untrustedProxy
 	case !s.counters.enter(s.set.MaxConnections):
 		why = tooMany
 	case s.trusted == nil && !c.count():
@@ -286,7 +286,7 @@ func (p *port) accept(fd int, remote netip.AddrPort) {
 		return
 	}
 	c.client.Own(&c.Thread, remote)
-	if p.silent() || p.loop.Stopping() { // the stop has woken only the threads before this
+	if p.connectsAtOnce() || p.loop.Stopping() { // the stop has woken only earlier threads
 		loop.Wake(&c.Thread)
 	}
 }
@@ -296,7 +296,7 @@ type refusal int
 
 const (
 	noDescriptor refusal = iota
-	stranger
+	untrustedProxy
 	tooMany
 	tooManyOfClient
 	numRefusals
@@ -304,23 +304,23 @@ const (
 
 var refusals = [numRefusals]string{
 	noDescriptor:    "no descriptor is left for its upstream",
-	stranger:        "its peer is none of trusted_proxies, and would have to send a PROXY header",
+	untrustedProxy:  "its peer is none of trusted_proxies, and would have to send a PROXY header",
 	tooMany:         "there are max_connections",
 	tooManyOfClient: "its client has max_connections_per_address",
 }
 
-// note limits lines of the log that clients can cause to one a minute.
-type note struct {
-	next  atomic.Int64 // not before this, in nanoseconds since epoch
+// logLimiter limits lines of the log that clients can cause to one a minute.
+type logLimiter struct {
+	next  atomic.Int64 // the time of the next line, in nanoseconds since epoch
 	since atomic.Int64 // connections since the last line
 }
 
 var epoch = time.Now()
 
-// refuse counts a connection that was closed, and logs that now and then.
+// refuse counts a connection that was closed, and logs that at most once a minute.
 func (s *Service) refuse(why refusal, client netip.Addr) {
 	s.counters.refused.Add(1)
-	n := &s.notes[why]
+	n := &s.logLimiters[why]
 	n.since.Add(1)
 	now, next := int64(time.Since(epoch)), n.next.Load()
 	if now >= next && n.next.CompareAndSwap(next, now+int64(time.Minute)) {

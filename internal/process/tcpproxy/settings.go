@@ -84,7 +84,7 @@ type Health struct {
 	Falls int `toml:"falls" min:"1" max:"100" default:"3"`
 }
 
-// name returns what the status page calls the route.
+// name returns the route's name on the status page.
 func (r *Route) name() string {
 	if len(r.SNI) == 0 {
 		return "*"

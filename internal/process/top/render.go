@@ -12,10 +12,10 @@ import (
 	"github.com/lwango/lwango/internal/base/metrics"
 )
 
-// render makes the lines for a server. Rates are those since before; if that is nil, or is another
-// process, there is a "-" for them, since averages over the whole life of a server are no rates. If
-// a loop did not answer before, what it has counted may be older than that: its rates, and those
-// that are sums over the loops, are "-", too.
+// render makes the lines for a server. Rates are those since before; if that is nil, or of another
+// process, they are "-", since averages over the whole life of a server are no rates. If a loop did
+// not answer before, its counts may be older: its rates, and those of sums over the loops, are "-",
+// too.
 func render(before, now *metrics.Snapshot) (lines []string) {
 	first := before == nil || now.PID != before.PID || !now.Time.After(before.Time)
 	if first {
@@ -142,8 +142,8 @@ func render(before, now *metrics.Snapshot) (lines []string) {
 	return lines
 }
 
-// cacheLines are those of the cache, if routes keep answers: the store, and what it has done for
-// each route.
+// cacheLines returns the lines of the cache, if routes keep answers: for the store, and for each
+// route.
 func cacheLines(before, now *metrics.Snapshot, rate func(now, old int64) string) (lines []string) {
 	add := func(format string, args ...any) {
 		lines = append(lines, clean(fmt.Sprintf(format, args...)))

@@ -1,4 +1,4 @@
-// Package top is the command `lwango top`: what the module `status` of a running server says, in a
+// Package top is the command `lwango top`, which shows the module `status` of a running server in a
 // terminal.
 package top
 
@@ -31,16 +31,16 @@ terminal, or with -1, it looks twice, a second apart, and prints that once.
            unix:/path/of/socket:/prefix; without it, http://127.0.0.1:8080/status
 `
 
-// interval is how long a look is behind the one before. It is a variable only for the tests.
+// interval is the time between two requests. It is a variable only for the tests.
 var interval = time.Second
 
 const (
-	fetchTimeout = 5 * time.Second // for an answer
+	fetchTimeout = 5 * time.Second // of a request
 	largest      = 64 << 20        // bytes of an answer
 )
 
-// Main runs the command with the arguments behind its name, and returns the exit code: 0, 1 if the
-// server does not answer, 2 for wrong arguments.
+// Main runs the command with its arguments, and returns the exit code: 0, 1 if the server does not
+// answer, 2 for wrong arguments.
 func Main(args []string, in, out *os.File, stderr io.Writer) int {
 	once, address := false, ""
 	for _, a := range args {
@@ -85,7 +85,7 @@ func Main(args []string, in, out *os.File, stderr io.Writer) int {
 	return s.watch(ctx, in, out)
 }
 
-// source is where the JSON comes from.
+// source is the server from which the JSON comes.
 type source struct {
 	client http.Client
 	url    string
@@ -138,11 +138,11 @@ func (s *source) fetch(ctx context.Context) (*metrics.Snapshot, error) {
 	return out, nil
 }
 
-// Sequences of terminals: another screen without a cursor, and back; home; the rest of a line, and
-// of the screen, is empty.
+// Escape sequences: enter another screen without a cursor, and leave it; move the cursor home;
+// clear the rest of the line, and of the screen.
 const (
-	enter, leave        = "\x1b[?1049h\x1b[?25l", "\x1b[?25h\x1b[?1049l"
-	home, restOf, below = "\x1b[H", "\x1b[K", "\x1b[J"
+	enterScreen, leaveScreen               = "\x1b[?1049h\x1b[?25l", "\x1b[?25h\x1b[?1049l"
+	cursorHome, clearToLineEnd, clearBelow = "\x1b[H", "\x1b[K", "\x1b[J"
 )
 
 // watch draws until ctx ends or q is pressed.
@@ -150,7 +150,7 @@ func (s *source) watch(ctx context.Context, in, out *os.File) int {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	if was, err := unix.IoctlGetTermios(int(in.Fd()), unix.TCGETS); err == nil {
-		keys := *was // each key comes at once and is not shown; Ctrl-C stays a signal
+		keys := *was // keys arrive at once and without echo; Ctrl-C stays a signal
 		keys.Lflag &^= unix.ICANON | unix.ECHO
 		keys.Cc[unix.VMIN], keys.Cc[unix.VTIME] = 1, 0
 		_ = unix.IoctlSetTermios(int(in.Fd()), unix.TCSETS, &keys)
@@ -165,8 +165,8 @@ func (s *source) watch(ctx context.Context, in, out *os.File) int {
 			}
 		}()
 	}
-	fmt.Fprint(out, enter)
-	defer fmt.Fprint(out, leave)
+	fmt.Fprint(out, enterScreen)
+	defer fmt.Fprint(out, leaveScreen)
 	tick := time.NewTicker(interval)
 	defer tick.Stop()
 	var before *metrics.Snapshot
@@ -190,14 +190,14 @@ func (s *source) watch(ctx context.Context, in, out *os.File) int {
 	}
 }
 
-// draw shows as much of the lines as the terminal has room for, in one write.
+// draw shows the lines for which the terminal has room, in one write.
 func draw(out *os.File, lines []string) {
 	rows, columns := 24, 80
 	if size, err := unix.IoctlGetWinsize(int(out.Fd()), unix.TIOCGWINSZ); err == nil && size.Row > 0 &&
 		size.Col > 0 {
 		rows, columns = int(size.Row), int(size.Col)
 	}
-	b := []byte(home)
+	b := []byte(cursorHome)
 	for i, line := range lines[:min(len(lines), rows)] {
 		if i > 0 {
 			b = append(b, "\r\n"...)
@@ -205,12 +205,12 @@ func draw(out *os.File, lines []string) {
 		if r := []rune(line); len(r) > columns {
 			line = string(r[:columns])
 		}
-		b = append(b, line+restOf...)
+		b = append(b, line+clearToLineEnd...)
 	}
-	_, _ = out.Write(append(b, below...))
+	_, _ = out.Write(append(b, clearBelow...))
 }
 
-// clean replaces what a terminal would obey: names come from another process.
+// clean replaces control characters: names come from another process.
 func clean(s string) string {
 	return strings.Map(func(r rune) rune {
 		if r < ' ' || 0x7f <= r && r < 0xa0 {

@@ -211,7 +211,7 @@ func TestTerminal(t *testing.T) {
 	go func() { code <- Main([]string{tcp.URL + "/status"}, tty, tty, io.Discard) }()
 	var seen []byte
 	buf := make([]byte, 4096)
-	for strings.Count(string(seen), below) < 2 {
+	for strings.Count(string(seen), clearBelow) < 2 {
 		n := must.Get(master.Read(buf))(t)
 		seen = append(seen, buf[:n]...)
 	}
@@ -224,7 +224,7 @@ func TestTerminal(t *testing.T) {
 	case <-time.After(wait.Patience):
 		t.Fatal("q does not end it")
 	}
-	for !strings.HasSuffix(string(seen), leave) {
+	for !strings.HasSuffix(string(seen), leaveScreen) {
 		n, err := master.Read(buf)
 		if err != nil {
 			t.Fatalf("%v behind %q", err, seen)
@@ -232,13 +232,13 @@ func TestTerminal(t *testing.T) {
 		seen = append(seen, buf[:n]...)
 	}
 	text := strings.ReplaceAll(string(seen), "\r\r\n", "\r\n") // as the terminal makes of \n
-	first, _, _ := strings.Cut(strings.TrimPrefix(text, enter+home), below)
+	first, _, _ := strings.Cut(strings.TrimPrefix(text, enterScreen+cursorHome), clearBelow)
 	if lines := strings.Split(first, "\r\n"); len(lines) != 8 ||
 		!strings.HasPrefix(lines[0], "lwango v1") {
 		t.Errorf("%d lines: %q", len(lines), lines)
 	}
 	for _, line := range strings.Split(first, "\r\n") {
-		if len(strings.TrimSuffix(line, restOf)) > 40 {
+		if len(strings.TrimSuffix(line, clearToLineEnd)) > 40 {
 			t.Errorf("too long: %q", line)
 		}
 	}
