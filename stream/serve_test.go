@@ -13,6 +13,7 @@ import (
 	"github.com/lwango/lwango/internal/base/invariants"
 	"github.com/lwango/lwango/internal/test/loops"
 	"github.com/lwango/lwango/internal/test/must"
+	"github.com/lwango/lwango/internal/test/wait"
 	"github.com/lwango/lwango/loop"
 	"github.com/lwango/lwango/stream"
 )
@@ -155,32 +156,55 @@ func TestServeEndsWithTheInput(t *testing.T) {
 
 func TestServeIdleTimeout(t *testing.T) {
 	onLoop(t, func(t *testing.T, l *loop.Loop) {
+		const idle, enough = 10 * wait.Patience, 11 * wait.Patience
+		served, ended := 0, 0
 		handler := func(th *loop.Thread, s *stream.Conn) error {
 			_, err := s.Read(make([]byte, 9))
 			if err == nil {
-				err = th.Sleep(100 * time.Millisecond) // this wait is not idle time
+				served++
+				err = th.Sleep(2 * enough) // this wait is not idle time
+				ended++
 			}
 			return err
 		}
-		srv, err := stream.Serve(l, "tcp", "127.0.0.1:0", 50*time.Millisecond, handler)
+		srv, err := stream.Serve(l, "tcp", "127.0.0.1:0", idle, handler)
 		must.Do(t, err)
 		l.Go(func(th *loop.Thread) {
-			began := time.Now()
 			silent, err := stream.Dial(th, 0, "tcp", srv.Addr().String())
 			must.Do(t, err)
 			defer silent.Close()
 			other, err := stream.Dial(th, 0, "tcp", srv.Addr().String())
 			must.Do(t, err)
 			defer other.Close()
+			until := func(n *int) {
+				for *n == 0 {
+					_ = th.Sleep(time.Millisecond)
+				}
+			}
+			closed := func(c *stream.Conn, what string) {
+				t.Helper()
+				if _, err := c.Read(make([]byte, 1)); err != io.EOF {
+					t.Errorf("%s: %v", what, err)
+				}
+			}
+			open := func(c *stream.Conn, what string) {
+				t.Helper()
+				_ = c.SetReadDeadline(time.Now().Add(5 * time.Millisecond))
+				if _, err := c.Read(make([]byte, 1)); !errors.Is(err, loop.ErrDeadlineExceeded) {
+					t.Errorf("%s: %v", what, err)
+				}
+				_ = c.SetReadDeadline(time.Time{})
+			}
 			_, _ = other.Write([]byte("x"))
-			if _, err := silent.Read(make([]byte, 1)); err != io.EOF ||
-				time.Since(began) < 50*time.Millisecond {
-				t.Errorf("silent from the start: %v after %v", err, time.Since(began))
-			}
-			if _, err := other.Read(make([]byte, 1)); err != io.EOF ||
-				time.Since(began) < 150*time.Millisecond {
-				t.Errorf("silent later: %v after %v", err, time.Since(began))
-			}
+			until(&served)
+			open(silent, "not silent for long")
+			l.Skip(enough)
+			closed(silent, "silent from the start")
+			l.Skip(enough)
+			until(&ended)
+			open(other, "not silent for long, after a wait")
+			l.Skip(enough)
+			closed(other, "silent later")
 			must.Do(t, srv.Close())
 		})
 	})
