@@ -282,13 +282,18 @@ func TestWatchdogSleepsWithItsLoops(t *testing.T) {
 		w := newWatch(limit, l)
 		l.Go(func(th *loop.Thread) { _ = th.Sleep(time.Hour) })
 		wait := start(t, l)
-		on(t, l, func() {})
-		for i := range 5 {
-			before := w.checks.Load()
-			on(t, l, func() {})
-			time.Sleep(20 * limit)
-			// When it is woken, one or two more until all sleep; and perhaps one that was due.
-			if n := w.checks.Load() - before; n > 5 && i > 0 {
+		for range 5 {
+			// When it is woken, one or two more until all sleep; and perhaps one that was due. On a busy
+			// machine the loop falls asleep late, and is checked until then.
+			const most = 5
+			n := int64(most + 1)
+			for try := 0; n > most && try < 1000; try++ {
+				before := w.checks.Load()
+				on(t, l, func() {})
+				time.Sleep(20 * limit)
+				n = w.checks.Load() - before
+			}
+			if n > most {
 				t.Errorf("%d checks at a loop that sleeps", n)
 			}
 		}
