@@ -58,9 +58,11 @@ func TestClockJumpsBeforeRestart(t *testing.T) {
 		w.SetBody(modes.Noise(100 << 10))
 		return 200
 	}}
+	now := time.Now()
 	begin := func() *cached {
 		c := &cached{
 			store: must.Get(cache.Open(cache.Options{Memory: 4 << 20, Folder: folder, Disk: 64 << 20}))(t)}
+		c.store.StandAt(now)
 		c.Server = serveAll(t, must.Get(cache.New(c.store, cache.Settings{}, handlers.Env{}))(t)(o.serve))
 		return c
 	}

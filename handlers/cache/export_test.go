@@ -15,7 +15,10 @@ const MaxRefreshes = maxRefreshes / 4 * 3 // of one site
 
 // Stand lets all clocks stand still, so that an age is what Skip makes it, however long a test
 // takes.
-func (s *Store) Stand() { s.clock.stopped.Store(new(time.Now())) }
+func (s *Store) Stand() { s.StandAt(time.Now()) }
+
+// StandAt is Stand for clocks that show what those of another store do.
+func (s *Store) StandAt(at time.Time) { s.clock.stopped.Store(&at) }
 
 // Skip puts all clocks forward.
 func (s *Store) Skip(d time.Duration) { s.clock.skew.Add(int64(d)) }
