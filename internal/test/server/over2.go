@@ -29,6 +29,7 @@ type over2 struct {
 	changed sync.Cond // anything below
 
 	in      []byte // written by the test, and not sent yet
+	preface []byte // of the client, not sent yet
 	started bool
 	noMore  bool // the test has ended its sending half
 	closed  bool // or all
@@ -93,14 +94,15 @@ func newOver2(t testing.TB, c net.Conn) *over2 {
 	return o
 }
 
-// start sends the client's preface and begins to read. The caller holds the lock.
+// start begins to read, and the client's preface goes out with the first frame: between the two the
+// connection would be idle. The caller holds the lock.
 func (o *over2) start() {
 	if o.started {
 		return
 	}
 	o.started = true
 	hello := http2.AppendHeader([]byte(http2.Preface), http2.SettingsFrame, 0, 0, 6)
-	o.frame(http2.AppendSetting(hello, http2.EnablePush, 0))
+	o.preface = http2.AppendSetting(hello, http2.EnablePush, 0)
 	go o.receive()
 }
 
@@ -122,6 +124,7 @@ func (o *over2) Write(p []byte) (int, error) {
 	}
 	o.in = append(o.in, p...)
 	o.send()
+	o.sendPreface()
 	return len(p), nil
 }
 
@@ -130,6 +133,7 @@ func (o *over2) Read(p []byte) (int, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.start()
+	o.sendPreface()
 	for len(o.out) == 0 {
 		if o.closed {
 			return 0, net.ErrClosed
@@ -218,8 +222,18 @@ func (o *over2) CloseWrite() error {
 	return nil
 }
 
+// sendPreface sends the preface if no frame has gone out that it would have gone with.
+func (o *over2) sendPreface() {
+	if len(o.preface) > 0 {
+		o.frame(nil)
+	}
+}
+
 // frame sends frames.
 func (o *over2) frame(b []byte) {
+	if len(o.preface) > 0 {
+		b, o.preface = append(o.preface, b...), nil
+	}
 	_, _ = o.Conn.Write(b) // receive finds what is wrong
 }
 
