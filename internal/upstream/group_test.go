@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -166,19 +165,21 @@ func TestQueueTimesOut(t *testing.T) {
 // TestBurst: of more requests than there are slots, those in the queue wait for longer than
 // connecting may take, and all are answered.
 func TestBurst(t *testing.T) {
-	s := start(t, func(int, string) string { time.Sleep(10 * time.Millisecond); return "hello" })
+	const many, conns, connect = 64, 2, wait.Patience
+	s, goOn := stepwise(t)
 	r := alone(t, []string{s.address}, func(s *upstream.Settings) {
-		s.MaxConns, s.ConnectTimeout = 2, 50*time.Millisecond
+		s.MaxConns, s.ConnectTimeout, s.QueueTimeout = conns, connect, 10*connect
 	})
-	var all sync.WaitGroup
-	for range 64 {
-		all.Go(func() {
-			if g := r.get("x"); g.text != "hello" {
-				t.Error(g)
-			}
-		})
+	done := make(chan got)
+	for range many {
+		r.ask("x", false, done)
 	}
-	all.Wait()
+	s.requests(t, conns)
+	r.loops.Skip(2 * connect)
+	for range many {
+		goOn <- true
+		answered(t, done)
+	}
 }
 
 // TestQueueIsLeft: a thread that is killed while it waits for a slot leaves the queue, and holds
