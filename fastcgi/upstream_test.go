@@ -176,8 +176,11 @@ func TestBacklog(t *testing.T) {
 			s.ReadTimeout, s.ConnectTimeout = time.Minute, 300*time.Millisecond
 		})
 	results := make(chan got)
-	for range 4 {
-		go func() { results <- p.get("/x.php") }()
+	ask := func() { results <- p.get("/x.php") }
+	go ask()
+	up.Wait(wait.Patience, func(_, _, requests int) bool { return requests == 1 })
+	for range 3 { // one finds room in the queue
+		go ask()
 	}
 	for range 2 {
 		if g := <-results; g.status != 503 {
