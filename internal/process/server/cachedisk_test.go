@@ -72,11 +72,13 @@ func TestCacheOverUpgrade(t *testing.T) {
 	}
 	hit := func(what string) { // each time another one, as a miss puts it into memory
 		t.Helper()
+		pause := 10 * time.Millisecond
 		wait.Until(t, "a hit "+what, func() bool {
 			if next++; next == 20 {
 				t.Fatalf("no hit %s", what)
 			}
-			time.Sleep(20 * time.Millisecond) // until the folder is this process's
+			time.Sleep(pause) // until the folder is this process's
+			pause += pause / 2
 			before := asked.Load()
 			s := askCached(t, address, fmt.Sprint("/app/", next))
 			return strings.Contains(s, "hit") && asked.Load() == before
