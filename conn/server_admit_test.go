@@ -129,7 +129,7 @@ func TestAtWorkIsNotGivenUp(t *testing.T) {
 		for range 5 {
 			began := time.Now()
 			raw := must.Get(net.Dial("tcp", s.Addr))(t)
-			_ = raw.SetDeadline(began.Add(10 * time.Second))
+			_ = raw.SetDeadline(began.Add(wait.Patience))
 			if !m.TLS {
 				send(t, raw, get)
 			}

@@ -79,7 +79,7 @@ func TestFlush(t *testing.T) {
 				t.Errorf("%s: %c", name, b)
 			}
 			close(goOn)
-			c.SetReadDeadline(time.Now().Add(5 * time.Second))
+			c.SetReadDeadline(time.Now().Add(wait.Patience))
 		}
 		std, err := http.ReadResponse(r, nil)
 		if err != nil {

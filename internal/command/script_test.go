@@ -29,7 +29,7 @@ import (
 )
 
 // patience is how long a script waits for what must come. It is not spent when things go well.
-const patience = 20 * time.Second
+const patience = time.Minute
 
 // noExitSleep: a program under the race detector otherwise takes a second to exit.
 const noExitSleep = "atexit_sleep_ms=0"

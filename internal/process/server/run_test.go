@@ -20,6 +20,7 @@ import (
 	"github.com/lwango/lwango/internal/test/leak"
 	"github.com/lwango/lwango/internal/test/logtext"
 	"github.com/lwango/lwango/internal/test/must"
+	"github.com/lwango/lwango/internal/test/wait"
 )
 
 func fetch(t *testing.T, address string) string {
@@ -39,7 +40,7 @@ func descriptors(t *testing.T) int {
 // theirs in their own time.
 func settleTo(t *testing.T, limit int, when string) {
 	t.Helper()
-	end := time.Now().Add(10 * time.Second)
+	end := time.Now().Add(wait.Patience)
 	for now := descriptors(t); now > limit; now = descriptors(t) {
 		if time.Now().After(end) {
 			t.Errorf("%s: %d descriptors, want %d", when, now, limit)
