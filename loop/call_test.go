@@ -67,6 +67,9 @@ func TestContextOfAwait(t *testing.T) {
 				t.Error(err)
 			}
 			want(t, <-cause, context.DeadlineExceeded)
+			for l.Stats().Calls > 0 { // until the only worker is free: else the next one may never begin
+				_ = th.Sleep(time.Millisecond)
+			}
 			_ = th.Scope(func() error {
 				th.Go(func(th *loop.Thread) error {
 					want(t, th.Await(-1, until), loop.ErrCanceled)
