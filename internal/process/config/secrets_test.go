@@ -39,7 +39,7 @@ func TestErrorsHidePartsOfSecrets(t *testing.T) {
 	file := filepath.Join(dir, "t.conf")
 	const mark = "Q7Z9"
 	wrong := 0
-	for _, text := range []string{mark, mark + "a:" + mark + "b:" + mark + "c",
+	for j, text := range []string{mark, mark + "a:" + mark + "b:" + mark + "c",
 		strings.Repeat(mark, 30),
 		"redis://user:x/" + mark + "@host", "http://u:" + mark + "@127.0.0.1:" + mark + "/{" + mark + "}",
 		"~(" + mark, "{" + mark + "}",
@@ -48,7 +48,10 @@ func TestErrorsHidePartsOfSecrets(t *testing.T) {
 		"a" + mark + "=" + mark + ";" + mark, "%zz" + mark + "?" + mark, "${" + mark + "}",
 		mark + ".example.*"} {
 		must.Write(t, filepath.Join(dir, "secret"), text+"\n")
-		for _, at := range allSpots() {
+		for n, at := range allSpots() {
+			if !inTurn(n, j) {
+				continue
+			}
 			for i, taken := range []any{"x", []any{"x"}, map[string]any{"x": "x"}} {
 				if !takes(at.typ, taken) && text != mark {
 					continue // once is enough for what is of the wrong type
