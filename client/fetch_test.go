@@ -150,6 +150,7 @@ func TestIdleConnections(t *testing.T) {
 // TestManyOrigins: a client forgets all servers when it has seen too many, and the connections that
 // it kept end in time.
 func TestManyOrigins(t *testing.T) {
+	t.Parallel()
 	addr, open := script(t, answer(reusable))
 	_, port, _ := net.SplitHostPort(addr)
 	onThread(t, func(th *loop.Thread) {

@@ -12,7 +12,10 @@ import (
 
 // TestDropped: a body that the client does not get is not waited for, however long it is or takes.
 // A short one leaves the connection of use.
-func TestDropped(t *testing.T) { modes.Run(t, testDropped, modes.Direct, modes.HTTP2) }
+func TestDropped(t *testing.T) {
+	t.Parallel()
+	modes.Run(t, testDropped, modes.Direct, modes.HTTP2)
+}
 
 func testDropped(t *testing.T, m modes.Mode) {
 	endless := func(head string) func(*originConn) {

@@ -81,6 +81,7 @@ const (
 // TestHealth: whatever is wrong with the answers, an upstream is taken out, gets no requests, and
 // comes back. The checks have one connection at a time.
 func TestHealth(t *testing.T) {
+	t.Parallel()
 	stall := func(p *originConn) { io.Copy(io.Discard, p) }
 	for _, tt := range []struct {
 		name   string
@@ -108,6 +109,7 @@ func TestHealth(t *testing.T) {
 			nil, "EOF"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
 			var broken atomic.Bool
 			var checking, most, served atomic.Int32
 			o := start(t, func(p *originConn) {
@@ -324,6 +326,7 @@ func (r *records) last() (kind byte) {
 
 // TestHealthBodyStalls: a body that does not end is no fault: the head has said all.
 func TestHealthBodyStalls(t *testing.T) {
+	t.Parallel()
 	var checks atomic.Int32
 	o := start(t, func(p *originConn) {
 		if p.request() != nil {

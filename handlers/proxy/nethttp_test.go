@@ -23,6 +23,7 @@ import (
 // TestThroughTwo: many clients at once ask net/http through two proxies, with bodies of all sizes
 // and both framings, and each gets its own bytes back.
 func TestThroughTwo(t *testing.T) {
+	t.Parallel()
 	t.Run("HTTP/1.1", func(t *testing.T) { testThroughTwo(t, modes.Several, "", "1.1") })
 	t.Run("HTTP/2", func(t *testing.T) { testThroughTwo(t, modes.HTTP2, "h2c://", "2.0") })
 }

@@ -305,6 +305,7 @@ func TestEncodedForMany(t *testing.T) {
 // time and its length say.
 func TestEncodedChanges(t *testing.T) {
 	servefiles.SetUntouched(t, 20*time.Millisecond)
+	servefiles.SetCachedFor(t, 50*time.Millisecond)
 	root := t.TempDir()
 	path := filepath.Join(root, "a.css")
 	content := text(50<<10, 0)

@@ -225,6 +225,7 @@ func TestListingJSON(t *testing.T) {
 // A large folder is cut, says so, and shows what is first in its order. Meanwhile its loop serves
 // others.
 func TestListingCut(t *testing.T) {
+	t.Parallel()
 	const n = 100_000
 	root, err := os.MkdirTemp("/dev/shm", "listing") // in memory a link takes no time
 	if err == nil {

@@ -52,6 +52,7 @@ func replace(t testing.TB, path, text string) {
 
 // A file that is asked for twice stays at hand. Whatever becomes of it is seen after a second.
 func TestCached(t *testing.T) {
+	t.Parallel()
 	modes.Run(t, func(t *testing.T, m modes.Mode) {
 		root := tree(t)
 		s := start(t, m, root, "/", nil)
@@ -126,6 +127,7 @@ func TestCachedAndRewritten(t *testing.T) {
 
 // Answers do not depend on whether the file was at hand.
 func TestCachedAnswers(t *testing.T) {
+	t.Parallel()
 	root := tree(t)
 	must.Do(t, os.WriteFile(filepath.Join(root, "4k.html"), []byte(big[:4096]), 0o644))
 	must.Do(t, os.Chtimes(filepath.Join(root, "4k.html"), modified, modified))
@@ -262,6 +264,7 @@ func TestCachedWithinBudget(t *testing.T) {
 
 // A file that leaves the cache while it is sent is sent to its end, and closed then.
 func TestCachedWhileSent(t *testing.T) {
+	t.Parallel()
 	root := tree(t)
 	path := filepath.Join(root, "long.bin")
 	const size = 64 << 20

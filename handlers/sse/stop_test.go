@@ -20,6 +20,7 @@ import (
 func TestStopOfTheSlow(t *testing.T) {
 	t.Parallel()
 	modes.Run(t, func(t *testing.T, m modes.Mode) {
+		t.Parallel()
 		const many = 60 // more than kernels hold
 		hub := pubsub.Hub{Limits: pubsub.Limits{TopicBytes: 32 << 20}}
 		room := hub.Topic("room")

@@ -62,6 +62,7 @@ func TestIdleAsLongAsTheUpstreamSays(t *testing.T) {
 // TestJustUsed: a request that must not be sent twice gets a connection that was used just now, and
 // otherwise a new one, for which the others stay.
 func TestJustUsed(t *testing.T) {
+	t.Parallel()
 	s := numbers(t)
 	pool, r := keeping(t, s, 2, func(s *upstream.Settings) { s.IdleTimeout = wait.Patience })
 	connect := func(i int, want upstream.Want) (reused bool) {

@@ -174,6 +174,7 @@ func TestIdleOfABusyLoop(t *testing.T) {
 // TestIdleOutlivesItsLoop: a loop that has stopped leaves its connections to the others, and to the
 // pool, which closes them in time.
 func TestIdleOutlivesItsLoop(t *testing.T) {
+	t.Parallel()
 	s := numbers(t)
 	const timeout = time.Second
 	_, r := keeping(t, s, 2, func(s *upstream.Settings) { s.IdleTimeout = timeout })
@@ -342,6 +343,7 @@ func (s *service) each(f func(c io.WriteCloser)) {
 // TestClosedBeforeItsSlotIsFree: a connection that is not kept is closed before another request
 // has its slot, even if that takes long: there are never more than max_conns.
 func TestClosedBeforeItsSlotIsFree(t *testing.T) {
+	t.Parallel()
 	ln := must.Listen(t)
 	raw := must.Get(ln.(*net.TCPListener).SyscallConn())(t)
 	must.Do(t, raw.Control(func(fd uintptr) { // for what is accepted

@@ -118,6 +118,7 @@ func join(n *node, topic rooms.Source, o pubsub.Options) (leave func()) {
 // A process whose members are busy has few of a queue group's messages, and when they leave, or the
 // process stops, others get those, which are older than what the others have had.
 func TestQueueGroupLosesNothing(t *testing.T) {
+	t.Parallel()
 	for _, stops := range []bool{false, true} {
 		b := broker.Start(t)
 		one, two := startNode(t, b.URL()), startNode(t, b.URL())
@@ -230,6 +231,7 @@ func TestQueueGroupOfTheKilled(t *testing.T) {
 
 // Members are too slow, and the stream is trimmed meanwhile: the log says that.
 func TestQueueGroupIsTooSlow(t *testing.T) {
+	t.Parallel()
 	b := broker.Start(t)
 	var log logtext.Buffer
 	one, two := startNodeLogging(t, b.URL(), &log), startNode(t, b.URL())
@@ -251,6 +253,7 @@ func TestQueueGroupIsTooSlow(t *testing.T) {
 
 // Most of what is published is not for a pattern's queue group: what is comes once, to one of two.
 func TestQueueGroupOfFew(t *testing.T) {
+	t.Parallel()
 	b := broker.Start(t)
 	one, two := startNode(t, b.URL()), startNode(t, b.URL())
 	at := []*follower{one.Follow(one.Hub.Pattern("jobs.*"), workers),
@@ -339,6 +342,7 @@ func startWorker(t *testing.T, url string) *worker {
 // killed process had received, and none is given twice but what was received without an
 // acknowledgement.
 func TestThreeWorkers(t *testing.T) {
+	t.Parallel()
 	b := broker.Start(t)
 	one := startNode(t, b.URL())
 	all := []*worker{startWorker(t, b.URL()), startWorker(t, b.URL()), startWorker(t, b.URL())}

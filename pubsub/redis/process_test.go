@@ -42,6 +42,7 @@ func TestMain(m *testing.M) {
 	rooms.Main(func(hub *pubsub.Hub, url string, log *slog.Logger) (rooms.Engine, error) {
 		return redis.Start(hub, url, log)
 	})
+	leak.Parallel(6) // they wait more than they compute
 	leak.Main(m)
 }
 
@@ -126,6 +127,7 @@ func startPeer(t testing.TB, url string, here *follower) (result func() report) 
 }
 
 func TestTwoProcessesAcrossARestart(t *testing.T) {
+	t.Parallel()
 	b := broker.Start(t)
 	one := startNode(t, b.URL())
 	room := one.Hub.Topic("room")
@@ -160,6 +162,7 @@ func TestTwoProcessesAcrossARestart(t *testing.T) {
 
 // Three processes speak in a room, and one of them is killed; then also the broker.
 func TestThreeProcesses(t *testing.T) {
+	t.Parallel()
 	b := broker.Start(t)
 	rooms.ThreeProcesses(t, startNode(t, b.URL()).Node, b.URL(), nil)
 	rooms.ThreeProcesses(t, startNode(t, b.URL()).Node, b.URL(), func() { b.Kill(); b.Restart() })

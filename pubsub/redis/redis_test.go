@@ -97,6 +97,7 @@ func TestBrokerStandsStill(t *testing.T) {
 
 // Readers come with the topics, and go with them.
 func TestManyTopics(t *testing.T) {
+	t.Parallel()
 	b := broker.Start(t)
 	one, two := startNode(t, b.URL()), startNode(t, b.URL())
 	const topics = 3*redis.PerReader + 1
@@ -165,6 +166,7 @@ func TestPassword(t *testing.T) {
 // The broker refuses a connection, with a password that it does not know yet, or because it has too
 // many: that is its answer, though no command was carried out, and nothing of what waits is lost.
 func TestRefusedAtFirst(t *testing.T) {
+	t.Parallel()
 	for _, row := range []struct{ why, url, refuse, accept, counter string }{
 		{"password", "redis://:second@", "CONFIG SET requirepass first",
 			"CONFIG SET requirepass second", "errorstat_WRONGPASS:count="},

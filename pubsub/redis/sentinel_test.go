@@ -56,6 +56,7 @@ func TestSentinel(t *testing.T) {
 
 // As long as too few replicas have a message, it counts as not sent.
 func TestReplicasAreMissing(t *testing.T) {
+	t.Parallel()
 	first, second := broker.Start(t), broker.Start(t)
 	one := startNode(t, first.URL()+"?replicas=1")
 	publish(one.Hub.Topic("room"), "a")

@@ -158,6 +158,7 @@ func TestFirstOfNone(t *testing.T) {
 }
 
 func TestFirstTimeout(t *testing.T) {
+	t.Parallel()
 	slow := newSilent(t)
 	s := start(t, "2s", slow.address, refuse.Address(t))
 	if resp, _ := get(t, s, "/first"); resp.StatusCode != 504 {
@@ -176,6 +177,7 @@ func table(t *testing.T, body string) (answers []answer) {
 }
 
 func TestAll(t *testing.T) {
+	t.Parallel()
 	slow := newSilent(t)
 	fails := upstream(t, func(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "sorry", 500)
@@ -214,6 +216,7 @@ func TestAll(t *testing.T) {
 
 // Without any good answer the status says so; the table is there nevertheless.
 func TestAllOfNone(t *testing.T) {
+	t.Parallel()
 	refuses := refuse.Address(t)
 	slow := newSilent(t)
 	tests := []struct {

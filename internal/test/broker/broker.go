@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -39,6 +40,10 @@ func Start(t testing.TB, args ...string) *Broker {
 	return start(&Broker{Args: args, t: t})
 }
 
+// silence ends the lines that the client has on stderr for each attempt to connect until the server
+// listens.
+var silence = sync.OnceFunc(logging.Disable)
+
 // start starts b on a free port.
 func start(b *Broker) *Broker {
 	t := b.t
@@ -46,8 +51,7 @@ func start(b *Broker) *Broker {
 	if _, err := exec.LookPath("redis-server"); err != nil {
 		ci.Lacks(t, "redis-server: Debian's package redis-server")
 	}
-	// it has a line on stderr for each attempt to connect, until the server listens
-	logging.Disable()
+	silence()
 	b.dir = t.TempDir()
 	for try := 0; ; try++ {
 		// Below the ports that the kernel gives to clients: one of them could take it while the

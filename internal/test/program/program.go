@@ -30,6 +30,7 @@ func Main(m *testing.M, main func()) {
 		main()
 		os.Exit(0)
 	}
+	leak.Parallel(6) // they wait for the program more than they compute
 	leak.Main(m)
 }
 
