@@ -218,7 +218,7 @@ var compressed = []row{
 		[]received{bin(strings.Repeat("x", maxMessage))}, 1000},
 }
 
-// TestProtocol: rows whole, and cut in two at every byte.
+// TestProtocol: rows whole, and cut in two: at every byte in one mode, at some in the others.
 func TestProtocol(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, m mode) {
@@ -230,10 +230,10 @@ func TestProtocol(t *testing.T) {
 			for _, r := range table.rows {
 				check(s, r, table.fields, r.raw)
 				step := 1 + len(r.raw)/300
-				if m != plain {
+				if m != direct {
 					step += 6
 				}
-				if race.Enabled || !ci.Enabled() && m != plain { // races do not depend on where exactly
+				if race.Enabled || !ci.Enabled() && m != direct { // races do not depend on where exactly
 					step *= 4
 				}
 				for i := 1; i < len(r.raw); i += step {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/lwango/lwango/conn"
 	"github.com/lwango/lwango/handlers/websocket"
+	"github.com/lwango/lwango/internal/test/ci"
 	"github.com/lwango/lwango/internal/test/modes"
 	"github.com/lwango/lwango/internal/test/must"
 	"github.com/lwango/lwango/loop"
@@ -59,6 +60,9 @@ func TestProtocolStreamed(t *testing.T) {
 			for _, r := range table.rows {
 				check(s, r, table.fields, r.raw)
 				step := 3 + len(r.raw)/30
+				if !ci.Enabled() && m.TLS { // where a row is cut is the same to readers of both
+					step *= 4
+				}
 				for i := 1; i < len(r.raw); i += step {
 					check(s, r, table.fields, r.raw[:i], r.raw[i:])
 				}
@@ -164,7 +168,7 @@ func TestReaderHasNoLimitOfMemory(t *testing.T) {
 // TestReadDeadline: one that passes between messages does no harm; within one it ends the
 // connection.
 func TestReadDeadline(t *testing.T) {
-	both(t, func(t *testing.T, m mode) {
+	bothAtOnce(t, func(t *testing.T, m mode) {
 		u, ends := new(websocket.Upgrader), make(chan error, 1)
 		s := start(t, m, having(u, func(c *websocket.Conn) {
 			var err error
