@@ -59,7 +59,7 @@ func TestAnsweredInTime(t *testing.T) {
 	ci.Without(t, invariants.Enabled, "a forced EAGAIN hides the answer")
 	const limit = 200 * time.Millisecond
 	defer websocket.SetCloseWait(limit)()
-	both(t, func(t *testing.T, m mode) {
+	bothAtOnce(t, func(t *testing.T, m mode) {
 		var u websocket.Upgrader
 		held, ended := make(chan struct{}), make(chan error, 1)
 		release := sync.OnceFunc(func() { close(held) })
@@ -158,7 +158,7 @@ func TestKilled(t *testing.T) {
 func TestHandlerEnds(t *testing.T) {
 	const closeWait = 100 * time.Millisecond
 	defer websocket.SetCloseWait(closeWait)()
-	both(t, func(t *testing.T, m mode) {
+	bothAtOnce(t, func(t *testing.T, m mode) {
 		u := new(websocket.Upgrader)
 		s := start(t, m, choosing(u, func(req *conn.Request) talk {
 			path := req.Path()

@@ -111,7 +111,7 @@ func TestByteAMinute(t *testing.T) {
 
 // TestPingsDoNotProlong: pings within a message do not keep it alive.
 func TestPingsDoNotProlong(t *testing.T) {
-	both(t, func(t *testing.T, m mode) {
+	bothAtOnce(t, func(t *testing.T, m mode) {
 		s := start(t, m, echo(&websocket.Upgrader{MessageTimeout: 100 * time.Millisecond}))
 		c := upgrade(s)
 		c.Send(frame(0x01, "x"))

@@ -65,7 +65,7 @@ func TestNegativeLimits(t *testing.T) {
 
 // TestPingsWithoutLimit: a client is sent pings, and is not given up without an IdleTimeout.
 func TestPingsWithoutLimit(t *testing.T) {
-	both(t, func(t *testing.T, m mode) {
+	bothAtOnce(t, func(t *testing.T, m mode) {
 		s := start(t, m, echo(&websocket.Upgrader{PingInterval: 10 * time.Millisecond,
 			IdleTimeout: -1}))
 		c := upgrade(s)
@@ -80,7 +80,7 @@ func TestPingsWithoutLimit(t *testing.T) {
 
 // TestIdleWithoutPings: a silent client is given up all the same.
 func TestIdleWithoutPings(t *testing.T) {
-	both(t, func(t *testing.T, m mode) {
+	bothAtOnce(t, func(t *testing.T, m mode) {
 		for _, u := range []*websocket.Upgrader{
 			{PingInterval: -1, IdleTimeout: 50 * time.Millisecond},
 			{PingInterval: 50 * time.Millisecond, IdleTimeout: 50 * time.Millisecond},

@@ -18,6 +18,17 @@ func both(t *testing.T, f func(t *testing.T, m mode)) {
 	modes.Run(t, f, serving(direct), serving(overTLS), serving(modes.HTTP2))
 }
 
+// bothAtOnce is both for a test that mostly waits: all modes have it at the same time. It returns
+// when they have ended.
+func bothAtOnce(t *testing.T, f func(t *testing.T, m mode)) {
+	t.Run("at once", func(t *testing.T) {
+		both(t, func(t *testing.T, m mode) {
+			t.Parallel()
+			f(t, m)
+		})
+	})
+}
+
 const underServe = ", served"
 
 func serving(m mode) mode {

@@ -39,7 +39,7 @@ func TestLonePing(t *testing.T) {
 // TestWaitCountsFromItsCall, and not from the turn of the loop, in which the handler has computed:
 // neither shorter, where pings go out meanwhile, nor longer.
 func TestWaitCountsFromItsCall(t *testing.T) {
-	both(t, func(t *testing.T, m mode) {
+	bothAtOnce(t, func(t *testing.T, m mode) {
 		const limit = 100 * time.Millisecond
 		u := websocket.Upgrader{PingInterval: limit / 4, IdleTimeout: wait.Patience}
 		s := start(t, m, having(&u, func(c *websocket.Conn) {
@@ -172,7 +172,7 @@ func TestEarly(t *testing.T) {
 
 // TestKeepAlive: a peer that answers pings stays, and one that does not is cut off.
 func TestKeepAlive(t *testing.T) {
-	both(t, func(t *testing.T, m mode) {
+	bothAtOnce(t, func(t *testing.T, m mode) {
 		ends := make(chan error, 1)
 		s := start(t, m, ending(&websocket.Upgrader{PingInterval: 20 * time.Millisecond,
 			IdleTimeout: wait.Patience}, ends))
