@@ -20,6 +20,7 @@ import (
 // sends nothing learns of it all the same, since the kernel asks the client's. The test leaves it
 // to the server that the kernel asks, and only lets it do so sooner.
 func TestClientVanishes(t *testing.T) {
+	t.Parallel()
 	atOnce(t, func(t *testing.T, m mode) {
 		for name, until := range map[string]func(req *conn.Request, resp *conn.Response) error{
 			"await": func(req *conn.Request, _ *conn.Response) error {

@@ -198,6 +198,7 @@ func TestBacklog(t *testing.T) {
 // TestBroken: an upstream that accepts connections and does not answer is passed over after a
 // while, for methods that are not sent again, too.
 func TestBroken(t *testing.T) {
+	t.Parallel()
 	for name, script := range map[string]fcgitest.Script{
 		"ends":  func(c *fcgitest.Conn) { c.Read(); c.Close() },
 		"hangs": func(c *fcgitest.Conn) { c.Read(); c.NeverRead() },

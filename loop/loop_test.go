@@ -18,6 +18,7 @@ import (
 )
 
 func TestRunReturnsWhenNoWorkRemains(t *testing.T) {
+	t.Parallel()
 	run(t, func(t *testing.T, l *loop.Loop) {
 		var trace []string
 		for _, s := range []struct {
@@ -149,6 +150,7 @@ func TestEchoNeedsNoEpollCtlWhileItKeepsUp(t *testing.T) {
 // A thread in every state, with a peer that left something behind: the loop must go to sleep and
 // stay asleep.
 func TestNothingSpins(t *testing.T) {
+	t.Parallel()
 	states := map[string]func(b *task) coro.Code{
 		"suspended": func(b *task) coro.Code {
 			b.KeepWaiting(true)

@@ -30,6 +30,7 @@ func broadcast(t *testing.T, l *loop.Loop, all ...*loop.Thread) {
 // TestNotified: an idle Task handles a Broadcast on the loop, and one that cannot, or that is
 // not idle, is run.
 func TestNotified(t *testing.T) {
+	t.Parallel()
 	run(t, func(t *testing.T, l *loop.Loop) {
 		handled, done := 0, true
 		p := &notifiee{newWaker(), func() bool { handled++; return done }}

@@ -13,6 +13,7 @@ import (
 // TestUpstreamClosesEarly: one that closes connections right after its answers, as uWSGI's HTTP
 // does, gets new ones for requests that must not be sent twice, however it was seen to do so.
 func TestUpstreamClosesEarly(t *testing.T) {
+	t.Parallel()
 	for _, test := range []struct {
 		name   string
 		closes bool // after the answer, and otherwise when the next request is there

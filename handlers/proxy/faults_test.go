@@ -42,7 +42,10 @@ func impatient(s *proxy.Settings) {
 
 // TestFaults: an upstream that fails behind any byte of its answer. The client gets 502 or 504, or
 // an answer that it can tell is cut. The upstream's connection is closed.
-func TestFaults(t *testing.T) { modes.Run(t, testFaults, modes.Direct, modes.HTTP2) }
+func TestFaults(t *testing.T) {
+	t.Parallel()
+	modes.Run(t, testFaults, modes.Direct, modes.HTTP2)
+}
 
 func testFaults(t *testing.T, m modes.Mode) {
 	answers := map[string]string{
@@ -109,6 +112,7 @@ func testFaults(t *testing.T, m modes.Mode) {
 
 // TestFaultsWhileSending: an upstream that fails behind any byte of the request.
 func TestFaultsWhileSending(t *testing.T) {
+	t.Parallel()
 	modes.Run(t, testFaultsWhileSending, modes.Direct, modes.HTTP2)
 }
 

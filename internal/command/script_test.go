@@ -25,6 +25,7 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"github.com/lwango/lwango/internal/command"
+	"github.com/lwango/lwango/internal/test/leak"
 	"github.com/lwango/lwango/internal/test/logtext"
 )
 
@@ -35,6 +36,7 @@ const patience = time.Minute
 const noExitSleep = "atexit_sleep_ms=0"
 
 func TestMain(m *testing.M) {
+	leak.Parallel(6) // they wait more than they compute
 	testscript.Main(m, map[string]func(){"lwango": func() { os.Exit(command.Main()) }})
 }
 

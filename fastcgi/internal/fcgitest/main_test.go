@@ -6,4 +6,7 @@ import (
 	"github.com/lwango/lwango/internal/test/leak"
 )
 
-func TestMain(m *testing.M) { leak.Main(m) }
+func TestMain(m *testing.M) {
+	leak.Parallel(6) // they wait more than they compute
+	leak.Main(m)
+}
