@@ -256,14 +256,7 @@ func TestACMERefused(t *testing.T) {
 	defer func() { obtain = certs.Options{} }()
 	reason := &acme.Problem{Status: 403, Type: "unauthorized", Detail: "because we say so"}
 	limited := &acme.Problem{Status: 429, Type: "rateLimited", Detail: "too many", RetryAfter: "3600"}
-	down := &acme.Problem{Status: 503, Type: "serverInternal", Detail: "maintenance",
-		RetryAfter: "3600"}
-	for _, test := range []struct {
-		step    string
-		problem *acme.Problem
-		again   bool // soon
-		log     []string
-	}{
+	for _, test := range []refusal{
 		{"directory", reason, true, []string{"because we say so"}},
 		{"newAccount", reason, true, []string{"because we say so"}},
 		{"newOrder", reason, true, []string{"because we say so", "domains=[a.test]"}},
@@ -273,31 +266,49 @@ func TestACMERefused(t *testing.T) {
 		{"newOrder", limited, false, []string{"too many", "next_attempt_in=1h0m0s"}},
 		{"directory", limited, false,
 			[]string{"too many", "domains=\"[a.test b.test]\"", "next_attempt_in=1h0m0s"}},
-		{"newOrder", down, false, []string{"maintenance", "next_attempt_in=1h0m0s"}},
 	} {
-		t.Run(fmt.Sprint(test.step, test.problem.Status), func(t *testing.T) {
-			ca := acme.New(t)
-			ca.Refuse(func(step, name string) *acme.Problem {
-				if step == test.step && name != "b.test" {
-					return test.problem
-				}
-				return nil
-			})
-			s := startACME(t, ca, t.TempDir(), both, "tls = { acme = true }")
-			for _, text := range test.log {
-				s.logged(text)
-			}
-			if test.step != "directory" && test.step != "newAccount" {
-				s.await("b.test") // one name does not keep the other from its certificate
-			}
-			before := ca.Asked(test.step)
-			if test.again {
-				wait.Until(t, "another attempt", func() bool { return ca.Asked(test.step) > before+2 })
-				ca.Refuse(nil)
-				s.await("a.test")
-				s.await("b.test")
-			}
-		})
+		t.Run(fmt.Sprint(test.step, test.problem.Status), test.check)
+	}
+}
+
+// TestACMEDown: an authority that is down is asked again a few times, which takes six seconds, and
+// then when it says.
+func TestACMEDown(t *testing.T) {
+	t.Parallel()
+	down := &acme.Problem{Status: 503, Type: "serverInternal", Detail: "maintenance",
+		RetryAfter: "3600"}
+	refusal{"newOrder", down, false, []string{"maintenance", "next_attempt_in=1h0m0s"}}.check(t)
+}
+
+// refusal is what an authority refuses in the first of two orders.
+type refusal struct {
+	step    string
+	problem *acme.Problem
+	again   bool // soon
+	log     []string
+}
+
+func (r refusal) check(t *testing.T) {
+	ca := acme.New(t)
+	ca.Refuse(func(step, name string) *acme.Problem {
+		if step == r.step && name != "b.test" {
+			return r.problem
+		}
+		return nil
+	})
+	s := startACME(t, ca, t.TempDir(), both, "tls = { acme = true }")
+	for _, text := range r.log {
+		s.logged(text)
+	}
+	if r.step != "directory" && r.step != "newAccount" {
+		s.await("b.test") // one name does not keep the other from its certificate
+	}
+	before := ca.Asked(r.step)
+	if r.again {
+		wait.Until(t, "another attempt", func() bool { return ca.Asked(r.step) > before+2 })
+		ca.Refuse(nil)
+		s.await("a.test")
+		s.await("b.test")
 	}
 }
 

@@ -24,6 +24,7 @@ import (
 	"github.com/lwango/lwango/handlers/websocket"
 	"github.com/lwango/lwango/internal/process/config"
 	"github.com/lwango/lwango/internal/process/server"
+	"github.com/lwango/lwango/internal/test/leak"
 	"github.com/lwango/lwango/internal/test/logtext"
 	"github.com/lwango/lwango/internal/test/must"
 	"github.com/lwango/lwango/internal/test/wait"
@@ -43,6 +44,7 @@ func TestMain(m *testing.M) {
 	if file := os.Getenv(behaviour); file != "" {
 		os.Exit(upgradeProgram(file))
 	}
+	leak.Parallel(6) // they wait more than they compute
 	os.Exit(m.Run())
 }
 
