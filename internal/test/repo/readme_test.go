@@ -31,10 +31,12 @@ func TestCommandsOfReadmes(t *testing.T) {
 	ci.Without(t, race.Enabled, "builds all samples, which are the same ones with the race detector")
 	files := must.Get(filepath.Glob("samples/*/README.md"))(t)
 	page := must.Get(os.ReadFile("wwwroot/index.html"))(t)
-	built := map[string]string{} // package -> program
 	dir := t.TempDir()
 	empty := filepath.Join(dir, "empty.conf")
 	must.Write(t, empty, "")
+	type call struct{ pkg, args string }
+	var calls []call
+	build := []string{"build", "-ldflags=-w", "-o", dir + "/"} // no debugger is for them
 	for _, file := range append(files, "README.md") {
 		if _, err := os.Stat(filepath.Join(filepath.Dir(file), "go.mod")); err == nil &&
 			file != "README.md" {
@@ -46,50 +48,54 @@ func TestCommandsOfReadmes(t *testing.T) {
 			t.Errorf("%s does not say how to run it", file)
 		}
 		for _, m := range commands {
-			t.Run(m[1]+m[2], func(t *testing.T) {
-				if strings.Contains(m[0], "cd ") || !strings.HasPrefix(m[1], "./") {
-					t.Fatalf("%s: not from the repository's root: %s", file, m[0])
-				}
-				name := filepath.Base(m[1])
-				if name == "php" {
-					if found, _ := filepath.Glob("/usr/sbin/php-fpm*"); found == nil {
-						t.Skip("no PHP-FPM is installed")
-					}
-				}
-				program := built[m[1]]
-				if program == "" {
-					program = filepath.Join(dir, name)
-					if out, err := exec.Command("go", "build", "-o", program, m[1]).CombinedOutput(); err != nil {
-						t.Fatalf("%v\n%s", err, out)
-					}
-					built[m[1]] = program
-				}
-				args := strings.Fields(strings.TrimSuffix(strings.TrimSpace(m[2]), "&"))
-				if !slices.Contains(args, "-l") {
-					args = append(args, "-l", "")
-				}
-				for i := range len(args) - 1 {
-					switch args[i] {
-					case "-l":
-						args[i+1] = "127.0.0.1:0"
-					case "-c":
-						args[i+1] = empty
-					case "-r":
-						args[i+1] = "wwwroot"
-					}
-				}
-				if name == "timers" { // no server
-					if out, err := exec.Command(program).CombinedOutput(); err != nil {
-						t.Errorf("%v\n%s", err, out)
-					}
-					return
-				}
-				body, log := ask(t, exec.Command(program, args...), name != "echo")
-				if own := name != "lwango"; own == bytes.Equal(body, page) {
-					t.Errorf("wwwroot is served: %v, want %v\n%s", own, !own, log)
-				}
-			})
+			if strings.Contains(m[0], "cd ") || !strings.HasPrefix(m[1], "./") {
+				t.Errorf("%s: not from the repository's root: %s", file, m[0])
+				continue
+			}
+			calls = append(calls, call{m[1], m[2]})
+			if !slices.Contains(build, m[1]) {
+				build = append(build, m[1])
+			}
 		}
+	}
+	if out, err := exec.Command("go", build...).CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	for _, c := range calls {
+		t.Run(c.pkg+c.args, func(t *testing.T) {
+			t.Parallel()
+			name := filepath.Base(c.pkg)
+			if name == "php" {
+				if found, _ := filepath.Glob("/usr/sbin/php-fpm*"); found == nil {
+					t.Skip("no PHP-FPM is installed")
+				}
+			}
+			program := filepath.Join(dir, name)
+			args := strings.Fields(strings.TrimSuffix(strings.TrimSpace(c.args), "&"))
+			if !slices.Contains(args, "-l") {
+				args = append(args, "-l", "")
+			}
+			for i := range len(args) - 1 {
+				switch args[i] {
+				case "-l":
+					args[i+1] = "127.0.0.1:0"
+				case "-c":
+					args[i+1] = empty
+				case "-r":
+					args[i+1] = "wwwroot"
+				}
+			}
+			if name == "timers" { // no server
+				if out, err := exec.Command(program).CombinedOutput(); err != nil {
+					t.Errorf("%v\n%s", err, out)
+				}
+				return
+			}
+			body, log := ask(t, exec.Command(program, args...), name != "echo")
+			if own := name != "lwango"; own == bytes.Equal(body, page) {
+				t.Errorf("wwwroot is served: %v, want %v\n%s", own, !own, log)
+			}
+		})
 	}
 }
 
