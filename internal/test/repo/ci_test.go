@@ -50,7 +50,7 @@ func TestGate(t *testing.T) {
 		{"packages", "test.* ./contrib", ""},
 		{"machines", "test.* -run .* ./fastcgi", ""},
 		{"other modules", "interop: test", ""},
-		{"rest", "samples/rest: test -vet=off -race", ""},
+		{"rest", "samples/rest: test.* -race", ""},
 		{"bench", "bench: run", ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
