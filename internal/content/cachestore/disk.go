@@ -27,6 +27,7 @@ var ErrLocked = errors.New("another process uses the folder")
 // the objects' files. What it does, workers do: goroutines beside the loops, a few at most.
 type disk struct {
 	store  *Store
+	files  place // guarded by Store.mu
 	path   string
 	seed   [16]byte // of the hash; k0 and k1 are its halves
 	k0     uint64
@@ -46,8 +47,10 @@ type disk struct {
 	marks   *os.File   // nil: the folder is another process's still
 	logged  int64      // bytes that were written to it
 
-	noted  *marksBatch // that is going to be written; guarded by Store.mu, as is noting
-	noting bool        // a goroutine writes them
+	noted    *marksBatch // that is going to be written; guarded by Store.mu, as are the next
+	noting   bool        // a goroutine writes them
+	scanning bool        // files are looked for
+	partly   bool        // and not all were found, as the disk has failed
 
 	mu      sync.Mutex // held briefly; it may be locked below Store.mu and a Fill's
 	root    *os.Root
@@ -104,11 +107,17 @@ func (d *disk) openRoot() *os.Root {
 	return d.root
 }
 
-// useFolder opens a folder, and makes it if need be. It takes the folder's lock, unless another
-// process has it and wait is set.
-func (s *Store) useFolder(path string, wait bool) error {
+// newDisk returns a disk of that many bytes, which is not open.
+func newDisk(s *Store, path string, bytes int64) *disk {
 	d := &disk{store: s, path: path, left: make(chan struct{})}
-	s.disk = d
+	d.files.ghosts = newGhosts(bytes / 16)
+	d.files.evict, d.files.busy = s.fileEvicted, s.fileBusy
+	return d
+}
+
+// open opens the folder, and makes it if need be. It takes the folder's lock, unless another
+// process has it and wait is set.
+func (d *disk) open(wait bool) error {
 	switch err := d.attach(); {
 	case err == nil:
 	case wait && errors.Is(err, ErrLocked):
@@ -320,10 +329,10 @@ func (d *disk) begin(root *os.Root, lock *os.File, count uint64) error {
 	d.root, d.lock = root, lock
 	d.mu.Unlock()
 	d.ready.Store(true)
-	s.scanning, s.partly = true, false
+	d.scanning, d.partly = true, false
 	seq := p.seq
 	go func() {
-		s.scan(root, seq)
+		d.scan(root, seq)
 		d.removeOld(root)
 	}()
 	return nil

@@ -38,7 +38,8 @@
 //	marks.go      purges that have not taken effect everywhere
 //	marksfile.go  such purges on disk
 //	sweep.go      freeing the memory of purged objects
-//	disk.go       the folder: its lock, its state, its workers
+//	disks.go      which disk a body goes to; the limits and counts of disks
+//	disk.go       a disk's folder: its lock, its state, its workers
 //	old.go        removing files of another version
 //	format.go     the format and the names of files
 //	head.go       reading and checking heads and bodies

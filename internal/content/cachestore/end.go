@@ -199,7 +199,7 @@ func (f *Fill) finish(o *Object, end error) {
 	f.trimmed = 0
 	s.lingering += rest
 	if f.out != nil {
-		s.files.release(f.out.reserved, 0)
+		f.out.disk.files.release(f.out.reserved, 0)
 		if o == nil && f.out.file != nil && len(f.readers) > 0 { // which read from it
 			f.out.file.leave(f.out.reserved)
 		}

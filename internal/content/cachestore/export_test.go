@@ -128,6 +128,10 @@ func (s *Store) Check() {
 			panic("an entry is cold, and not counted")
 		}
 	}
+	var onDisk place
+	if s.disk != nil {
+		onDisk = s.disk.files
+	}
 	held, reserved := s.lingering, int64(0)
 	for f := s.filling; f != nil; f = f.older {
 		held += f.held
@@ -137,7 +141,7 @@ func (s *Store) Check() {
 		}
 		f.mu.Unlock()
 	}
-	if held != m.held || m.passing < 0 || m.passing > held || reserved != s.files.held {
+	if held != m.held || m.passing < 0 || m.passing > held || reserved != onDisk.held {
 		panic("the bytes of fills are wrong")
 	}
 	if objects[inSmall] != m.small.n || objects[inMain] != m.main.n ||
@@ -145,7 +149,7 @@ func (s *Store) Check() {
 		bytes+m.held+m.gone+s.fixed()+files*fileCost != m.used {
 		panic("the bytes in memory are wrong")
 	}
-	if d := &s.files; files != d.small.n+d.main.n || blocks+d.held+d.gone != d.used {
+	if d := &onDisk; files != d.small.n+d.main.n || blocks+d.held+d.gone != d.used {
 		panic("the bytes on disk are wrong")
 	}
 }
@@ -201,7 +205,7 @@ func (s *Store) Locked() bool {
 // Settled reports whether the disk has nothing to do.
 func (s *Store) Settled() bool {
 	s.mu.Lock()
-	scanning := s.scanning || s.purges.sweeping
+	scanning := s.scanning() || s.purges.sweeping
 	s.mu.Unlock()
 	s.disk.mu.Lock()
 	defer s.disk.mu.Unlock()

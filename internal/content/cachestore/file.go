@@ -12,9 +12,10 @@ import (
 
 // file is an object's file, whether its head is in memory or not.
 type file struct {
+	disk   *disk
 	entry  *entry // guarded by Store.mu, as are object and in
 	object *Object
-	in     links // of Store.files
+	in     links // of disk.files
 	hash   uint64
 	id     uint64
 	total  int64 // bytes
@@ -45,14 +46,14 @@ type File struct {
 	file *os.File
 	refs atomic.Int32
 	disk *disk
-	gone int64 // bytes that count in Store.files.gone until it is closed; guarded by Store.mu
+	gone int64 // bytes that count in disk.files.gone until it is closed; guarded by Store.mu
 }
 
 // leave counts n bytes of a file that is removed while it is sent. The caller holds Store.mu, and
 // somebody has the file open.
 func (f *File) leave(n int64) {
 	f.gone += n
-	f.disk.store.files.leave(n)
+	f.disk.files.leave(n)
 }
 
 // free closes the file, which nobody has any more. It waits for the disk.
@@ -62,7 +63,7 @@ func (f *File) free() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if f.gone > 0 {
-		s.files.settle(f.gone)
+		f.disk.files.settle(f.gone)
 		f.gone = 0
 	}
 }
@@ -125,7 +126,8 @@ func (d *disk) late(err error, checked uint64) {
 }
 
 // open is Object.Open.
-func (d *disk) open(t *loop.Thread, f *file) (*File, error) {
+func (f *file) open(t *loop.Thread) (*File, error) {
+	d := f.disk
 	for range 3 {
 		d.mu.Lock()
 		if open := f.shared; open != nil && open.acquire() {

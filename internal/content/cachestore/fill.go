@@ -1,7 +1,6 @@
 package cachestore
 
 import (
-	"cmp"
 	"errors"
 	"net/netip"
 	"os"
@@ -311,16 +310,6 @@ func (r *Reader) Owner() any {
 	r.fill.mu.Lock()
 	defer r.fill.mu.Unlock()
 	return r.fill.owner
-}
-
-// longest returns how long a body is at most that is kept, and one that stays in memory: -1 if all
-// do.
-func (s *Store) longest() (most, split int64) {
-	o := s.options.Load()
-	if d := s.disk; d != nil && d.ready.Load() {
-		return cmp.Or(o.MaxObject, o.Disk/8), o.Split
-	}
-	return cmp.Or(o.MaxObject, o.Memory/8), -1
 }
 
 // Keep says whether the answer is going to be kept, as things stand. With false, the caller decides

@@ -11,7 +11,7 @@ import (
 // would be there again after a restart, and where keys of the line are not all in its bucket. The
 // caller holds s.mu.
 func (s *Store) dropLine(line []byte, soft uint32) bool {
-	if s.disk != nil && (!s.disk.ready.Load() || s.scanning || s.partly) {
+	if !s.disksReady() || s.scanning() || s.partly() {
 		return false
 	}
 	first, second, _ := bytes.Cut(line, []byte("\n"))

@@ -22,9 +22,10 @@ func (s *Store) addFile(e *entry, f *file) {
 	}
 	f.in.cost = blocks(f.total)
 	s.memory.used += fileCost
-	s.files.add(f)
-	for busy := int64(0); (s.files.small.n+s.files.main.n-busy)*fileCost > s.memory.limit/2; {
-		if !s.files.step(busy > 0) { // a large disk of small files must not take all memory
+	files := &f.disk.files
+	files.add(f)
+	for busy := int64(0); (s.diskFiles()-busy)*fileCost > s.memory.limit/2; {
+		if !files.step(busy > 0) { // a large disk of small files must not take all memory
 			busy++
 		}
 	}
@@ -33,19 +34,19 @@ func (s *Store) addFile(e *entry, f *file) {
 
 // forget removes an object's file, if there is one. The caller holds s.mu.
 func (s *Store) forget(f *file) {
-	if f != nil && s.files.remove(f) {
+	if f != nil && f.disk.files.remove(f) {
 		s.remove(f)
 	}
 }
 
 // lose removes a file and its object. The caller holds s.mu.
 func (s *Store) lose(f *file) {
-	if s.files.remove(f) {
+	if f.disk.files.remove(f) {
 		s.fileEvicted(f)
 	}
 }
 
-// fileEvicted removes a file that is no member of s.files any more, and its object. The caller
+// fileEvicted removes a file that is no member of disk.files any more, and its object. The caller
 // holds s.mu.
 func (s *Store) fileEvicted(f *file) {
 	if o := f.object; o != nil {
@@ -56,7 +57,7 @@ func (s *Store) fileEvicted(f *file) {
 
 // remove removes a file. The caller holds s.mu.
 func (s *Store) remove(f *file) {
-	d, e := s.disk, f.entry
+	d, e := f.disk, f.entry
 	f.object = nil
 	s.memory.used -= fileCost
 	if i := slices.Index(e.files, f); i >= 0 {
@@ -70,7 +71,7 @@ func (s *Store) remove(f *file) {
 	}
 	d.unshelve(f)
 	d.mu.Unlock()
-	s.unlink(f.hash, f.name())
+	d.unlink(f.hash, f.name())
 }
 
 // unload forgets the head of a file. The caller holds Store.mu.
@@ -129,12 +130,12 @@ func (s *Store) loadAll(e *entry) {
 	}
 	s.mu.Unlock()
 	for i, f := range cold {
-		r, err := s.readFile(names[i])
+		r, err := f.disk.readFile(names[i])
 		if err == nil && s.hash([]byte(r.key)) != e.hash {
 			err = errDamaged
 		}
 		if err != nil {
-			s.disk.lost(f, err)
+			f.disk.lost(f, err)
 			continue
 		}
 		o := s.options.Load()
@@ -153,15 +154,15 @@ func (s *Store) judgeCold(e *entry) {
 	s.setCold(e, slices.ContainsFunc(e.files, func(f *file) bool { return f.object == nil }))
 }
 
-func (s *Store) readFile(name string) (*record, error) {
-	f, err := s.disk.openRoot().Open(name)
+func (d *disk) readFile(name string) (*record, error) {
+	f, err := d.openRoot().Open(name)
 	if err != nil {
 		return nil, err
 	}
 	defer f.Close()
-	r, err := s.disk.readHead(f)
+	r, err := d.readHead(f)
 	if err == errDamaged { // or written anew just before it was opened
-		r, err = s.disk.readHead(f)
+		r, err = d.readHead(f)
 	}
 	return r, err
 }
@@ -209,25 +210,26 @@ func (s *Store) loaded(f *file, r *record) {
 
 // scan finds the files that are there, by their names. Files with a number above last are this
 // process's own.
-func (s *Store) scan(root *os.Root, last uint64) {
+func (d *disk) scan(root *os.Root, last uint64) {
+	s := d.store
 	for i := range 256 {
-		if s.disk.closed.Load() {
+		if d.closed.Load() {
 			return
 		}
 		dir := fmt.Sprintf("%02x", i)
 		f, err := root.Open(dir)
 		if err != nil {
 			if !errors.Is(err, fs.ErrNotExist) {
-				s.unread("open", err)
+				d.unread("open", err)
 			}
 			continue
 		}
 		for {
 			names, err := f.Readdirnames(64)
-			s.found(root, dir, names, last)
+			d.found(root, dir, names, last)
 			if err != nil {
 				if err != io.EOF {
-					s.unread("readdir", err)
+					d.unread("readdir", err)
 				}
 				break
 			}
@@ -236,21 +238,22 @@ func (s *Store) scan(root *os.Root, last uint64) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.scanning = false; s.crowded() {
+	if d.scanning = false; s.crowded() {
 		s.sweep()
 	}
 }
 
 // unread notes that there may be files which are not known.
-func (s *Store) unread(call string, err error) {
-	s.disk.failed(call, err)
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.partly = true
+func (d *disk) unread(call string, err error) {
+	d.failed(call, err)
+	d.store.mu.Lock()
+	defer d.store.mu.Unlock()
+	d.partly = true
 }
 
 // found makes files known.
-func (s *Store) found(root *os.Root, dir string, names []string, last uint64) {
+func (d *disk) found(root *os.Root, dir string, names []string, last uint64) {
+	s := d.store
 	var bad []string
 	s.mu.Lock()
 	for _, name := range names {
@@ -265,7 +268,7 @@ func (s *Store) found(root *os.Root, dir string, names []string, last uint64) {
 			if e == nil {
 				e = s.enter(hash, "")
 			}
-			s.addFile(e, &file{hash: hash, id: id, total: total})
+			s.addFile(e, &file{disk: d, hash: hash, id: id, total: total})
 		}
 	}
 	s.mu.Unlock()

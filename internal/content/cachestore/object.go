@@ -70,7 +70,6 @@ type extra struct {
 	body string
 	long *long // of body; nil: it is short
 	file *file // nil: the body is in memory
-	disk *disk // of file
 	all  *forms
 }
 
@@ -134,7 +133,7 @@ func (m *hoard) make(a *answer, where uint32) *Object {
 			a.body = strings.Clone(a.body)
 		}
 		o = &Object{x: &extra{text: strings.Join(parts[:], ""), body: a.body, long: a.long, file: a.file,
-			disk: m.store.disk, all: a.all}}
+			all: a.all}}
 		if o.x.all == nil && a.file == nil {
 			o.x.all = new(forms)
 		}
@@ -282,7 +281,7 @@ func (o *Object) Open(t *loop.Thread) (f *File, off int64, err error) {
 	if x == nil {
 		return nil, 0, ErrGone
 	}
-	f, err = o.x.disk.open(t, x)
+	f, err = x.open(t)
 	return f, x.body, err
 }
 

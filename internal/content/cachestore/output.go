@@ -11,6 +11,7 @@ import (
 
 // output is the file of a Fill whose body goes to disk. Guarded by the fill's lock.
 type output struct {
+	disk     *disk
 	record   record
 	name     string // while it is not published
 	file     *File  // nil: it is not there yet
@@ -19,7 +20,7 @@ type output struct {
 	queued   bool // a worker has the fill, or is going to have it
 	failed   bool
 	dropped  bool  // file is given up
-	reserved int64 // bytes of Store.files; guarded by Store.mu
+	reserved int64 // bytes of disk.files; guarded by Store.mu
 }
 
 // slowDisk is how long Write waits for the disk. Then the answer is not kept.
@@ -29,11 +30,12 @@ const slowDisk = 2 * time.Second
 // written, too. The filling goroutine calls it.
 func (f *Fill) toDisk(head *Head) bool {
 	s := f.store
-	d := s.disk
-	if d == nil || !d.usable() {
+	d := s.diskFor()
+	if d == nil {
 		return false
 	}
-	o := &output{record: record{head: *head, note: s.noteOf(head), key: f.entry.key, seen: f.since}}
+	o := &output{disk: d,
+		record: record{head: *head, note: s.noteOf(head), key: f.entry.key, seen: f.since}}
 	o.record.body = o.record.room()
 	f.mu.Lock()
 	f.out = o
@@ -54,8 +56,9 @@ func (f *Fill) reserve(n int64) bool {
 	if need <= 0 {
 		return true
 	}
-	need = max(need, min(reserveAtOnce, s.files.limit/64))
-	if !s.files.reserve(need, false) {
+	files := &f.out.disk.files
+	need = max(need, min(reserveAtOnce, files.limit/64))
+	if !files.reserve(need, false) {
 		return false
 	}
 	f.out.reserved += need
@@ -66,7 +69,7 @@ func (f *Fill) reserve(n int64) bool {
 func (f *Fill) schedule() {
 	if o := f.out; o != nil && !o.queued {
 		o.queued = true
-		f.store.disk.do(f.output)
+		o.disk.do(f.output)
 	}
 }
 
@@ -115,7 +118,7 @@ func (f *Fill) output() {
 			return
 		}
 		if err != nil {
-			f.store.disk.failed("write", err)
+			o.disk.failed("write", err)
 			f.failOutput()
 		}
 	}
@@ -135,7 +138,7 @@ func (f *Fill) unwritten() (at int64, pieces [][]byte) {
 }
 
 func (f *Fill) create() error {
-	d := f.store.disk
+	d := f.out.disk
 	name, file, err := d.create()
 	if err != nil {
 		return err
@@ -195,7 +198,7 @@ func (f *Fill) abandon() {
 	if o.name != "" {
 		name := o.name
 		o.name = ""
-		s.disk.do(func() { _ = s.disk.openRoot().Remove(name) })
+		o.disk.do(func() { _ = o.disk.openRoot().Remove(name) })
 	}
 	if f.end != nil {
 		f.finish(nil, f.end)
@@ -206,7 +209,7 @@ func (f *Fill) abandon() {
 // publish makes an object of a file to which all was written, on a worker.
 func (f *Fill) publish() {
 	s, o := f.store, f.out
-	d := s.disk
+	d := o.disk
 	s.mu.Lock()
 	f.mu.Lock()
 	good := !f.spoiled && !s.closed && f.kept
@@ -245,15 +248,15 @@ func (f *Fill) publish() {
 	o.name = ""
 	if f.spoiled || s.closed {
 		if f.spoiled {
-			s.unlink(f.entry.hash, name)
+			d.unlink(f.entry.hash, name)
 		}
 		f.finish(nil, io.EOF)
 		return
 	}
-	x := &file{hash: f.entry.hash, id: id, total: total, size: f.size, body: o.record.body,
+	x := &file{disk: d, hash: f.entry.hash, id: id, total: total, size: f.size, body: o.record.body,
 		verified: true}
 	x.entry = s.enter(f.entry.hash, f.entry.key)
-	s.files.release(o.reserved, 0)
+	d.files.release(o.reserved, 0)
 	o.reserved = 0
 	d.mu.Lock()
 	d.shelve(x, o.file) // before it can be found: a reader would open it once more
@@ -285,12 +288,12 @@ func (r *Reader) fromFile(o *File, p []byte, off int64) (int, error) {
 }
 
 // rewrite has a worker write the head of an object anew, after a 304.
-func (s *Store) rewrite(f *file) { s.disk.do(func() { s.rewriteNow(f) }) }
+func (s *Store) rewrite(f *file) { f.disk.do(func() { s.rewriteNow(f) }) }
 
 // rewriteNow writes the head of an object anew. If there is no room for it, the old one stays:
 // after a restart, the object is validated once more.
 func (s *Store) rewriteNow(f *file) {
-	d := s.disk
+	d := f.disk
 	d.heads.Lock()
 	defer d.heads.Unlock()
 	s.mu.Lock()

@@ -201,6 +201,9 @@ func newGhosts(limit int64) ghosts {
 	return ghosts{slots: make([]ghost, n)}
 }
 
+// size is what they take of memory, in bytes.
+func (g *ghosts) size() int64 { return int64(len(g.slots)) * int64(unsafe.Sizeof(ghost{})) }
+
 func (g *ghosts) set(id uint64) []ghost {
 	i := int(id) & (len(g.slots) - 1) &^ 3
 	return g.slots[i : i+4]

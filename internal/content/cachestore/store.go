@@ -40,14 +40,13 @@ type Store struct {
 	table   *table
 	options atomic.Pointer[Options]
 	purged  atomic.Uint64 // the last purge that concerns objects which are found, see examine
-	disk    *disk         // nil: there is none
+	disk    *disk         // of bodies, and of the seed and the purges; nil: there is none
 
 	dropped, damaged, failed, gone atomic.Uint64 // see Stats
 
 	mu      sync.Mutex // held briefly; below it is a Fill's
 	closed  bool
 	memory  hoard // objects; of those on disk, the heads
-	files   place
 	purges  purges
 	filling *Fill // the newest of those that come; see Fill.older
 	fillers int64 // how many those are
@@ -64,8 +63,6 @@ type Store struct {
 
 	fills    uint64
 	unloaded uint64 // heads that were evicted, not objects
-	scanning bool   // files are looked for
-	partly   bool   // and not all were found, as the disk has failed
 
 	leaving map[uint64]int // files that no entry has, and that may be on disk still; see unlink
 	failing []leaving      // those of them that the disk would not remove
@@ -82,19 +79,11 @@ func New(o Options) (*Store, error) {
 	s.seed = maphash.MakeSeed()
 	s.entries.begin()
 	s.number = stores.Add(1)
-	s.files.evict, s.files.busy = s.fileEvicted, s.fileBusy
-	if o.Folder == "" {
-		o.Disk = 0
-	}
-	s.table = newTable(o.Memory, o.Disk)
+	s.table = newTable(o.Memory, s.addDisks(o))
 	s.memory.begin(s, o.Memory)
-	s.files.ghosts = newGhosts(o.Disk / 16)
 	s.memory.used = s.fixed()
 	s.set(o)
-	if o.Folder == "" {
-		return s, nil
-	}
-	if err := s.useFolder(o.Folder, o.Wait); err != nil {
+	if err := s.openDisks(o); err != nil {
 		return nil, fmt.Errorf("cache: %w", err)
 	}
 	return s, nil
@@ -105,8 +94,8 @@ var stores atomic.Uint32
 
 // fixed is what the store takes of memory when it is empty, in bytes.
 func (s *Store) fixed() int64 {
-	ghosts := len(s.memory.ghosts.slots) + len(s.files.ghosts.slots)
-	return s.table.size() + s.memory.bytes() + s.entries.size() + int64(8*ghosts)
+	return s.table.size() + s.memory.bytes() + s.memory.ghosts.size() + s.entries.size() +
+		s.diskMemory()
 }
 
 // Key is what an answer is kept by: bytes of the caller's choice, and their hash, which costs more
@@ -178,10 +167,9 @@ func (s *Store) set(o Options) {
 	s.options.Store(&o)
 	// The tables stay as large as they were made, also where the memory is less now.
 	s.memory.limit = max(o.Memory, leastMemory, s.fixed()+leastMemory/2)
-	s.files.limit = o.Disk
 	s.memory.sift(len(s.memory.left.list)) // of less memory, a quarter is less
 	s.memory.shrink()
-	s.files.shrink()
+	s.limitDisks(o)
 }
 
 // leastMemory is what a store takes at least, in bytes, for its tables and for fills.
@@ -191,9 +179,6 @@ const leastMemory = 1 << 20
 func (s *Store) Configure(o Options) {
 	old := s.options.Load()
 	o.Folder, o.Wait, o.Logger = old.Folder, old.Wait, cmp.Or(o.Logger, old.Logger)
-	if o.Folder == "" {
-		o.Disk = 0
-	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.set(o)
@@ -213,9 +198,7 @@ func (s *Store) Close() {
 	}
 	s.table.clear()
 	s.mu.Unlock()
-	if s.disk != nil {
-		s.disk.close()
-	}
+	s.closeDisks()
 }
 
 // Lookup is Find with a list of its own.
@@ -409,19 +392,19 @@ type Stats struct {
 func (s *Store) Stats() Stats {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return Stats{
+	n := Stats{
 		MemoryObjects: s.memory.small.n + s.memory.main.n,
 		MemoryBytes:   s.memory.used,
-		DiskObjects:   s.files.small.n + s.files.main.n,
-		DiskBytes:     s.files.used,
 		Filling:       s.fillers,
 		Fills:         s.fills,
 		Dropped:       s.dropped.Load(),
-		Evicted:       s.memory.evicted - s.unloaded + s.files.evicted,
+		Evicted:       s.memory.evicted - s.unloaded,
 		Purged:        s.gone.Load(),
 		Damaged:       s.damaged.Load(),
 		Failed:        s.failed.Load(),
 	}
+	s.countDisks(&n)
+	return n
 }
 
 // noteOf returns Meta and Reason of a head as text.

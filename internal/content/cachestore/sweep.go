@@ -12,7 +12,7 @@ func (s *Store) sweep() {
 		for {
 			s.mu.Lock()
 			until := p.now
-			deep := s.disk != nil && s.disk.ready.Load() && s.crowded()
+			deep := s.disk != nil && s.disksReady() && s.crowded()
 			s.mu.Unlock()
 			s.walk(until, deep)
 			if deep {
@@ -22,10 +22,10 @@ func (s *Store) sweep() {
 			switch {
 			case s.disk == nil || deep:
 				s.settle(until)
-				if s.partly || len(s.leaving) > 0 {
+				if s.partly() || len(s.leaving) > 0 {
 					p.unseen = until
 				}
-			case s.crowded() && !s.disk.ready.Load():
+			case s.crowded() && !s.disksReady():
 				s.settle(until)
 				p.lost = true
 			}
@@ -46,7 +46,7 @@ func (s *Store) sweep() {
 
 // crowded reports whether there are too many marks, and a sweep would be rid of them: while files
 // are looked for, it would not reach all. The caller holds s.mu.
-func (s *Store) crowded() bool { return s.purges.many() && !s.scanning }
+func (s *Store) crowded() bool { return s.purges.many() && !s.scanning() }
 
 // walk examines all objects. It holds the lock for one key at a time, and only where there is
 // something to examine. With deep, it reads the heads that are only on disk, too.

@@ -8,30 +8,32 @@ import (
 
 // leaving is a file that is being removed: the bits of its line, and its name.
 type leaving struct {
+	disk *disk
 	line uint64
 	name string
 }
 
 // unlink removes a file that no entry has. As long as it may be there, a restart would find it, so
 // purges of its line are remembered (see dropLine). The caller holds s.mu.
-func (s *Store) unlink(hash uint64, name string) {
-	x := leaving{lineOf(hash), name}
+func (d *disk) unlink(hash uint64, name string) {
+	s := d.store
+	x := leaving{d, lineOf(hash), name}
 	s.leaving[x.line]++
 	s.queueUnlink(x)
 }
 
 func (s *Store) queueUnlink(x leaving) {
 	s.unlinks++
-	s.disk.do(func() { s.unlinkNow(x) })
+	x.disk.do(func() { s.unlinkNow(x) })
 }
 
 // unlinkNow removes a file, on a worker. One that the disk would not remove is tried again when it
 // has removed another one.
 func (s *Store) unlinkNow(x leaving) {
-	err := s.disk.openRoot().Remove(x.name)
+	err := x.disk.openRoot().Remove(x.name)
 	good := err == nil || errors.Is(err, fs.ErrNotExist)
 	if !good && !errors.Is(err, fs.ErrClosed) {
-		s.disk.failed("unlink", err)
+		x.disk.failed("unlink", err)
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -112,7 +112,7 @@ func (o *Object) Long() bool { return o.x != nil && o.x.long != nil }
 
 // fileBusy reports whether somebody has a file open, beside the shelf. The caller holds s.mu.
 func (s *Store) fileBusy(f *file) bool {
-	d := s.disk
+	d := f.disk
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return f.shared != nil && f.shared.refs.Load() > 1

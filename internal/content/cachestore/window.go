@@ -106,7 +106,7 @@ func (f *Fill) makeRoom(t *loop.Thread, patience time.Duration) error {
 		}
 		var checked uint64
 		if kept {
-			checked = f.store.disk.checked.Load()
+			checked = f.out.disk.checked.Load()
 		}
 		_, err := t.AwaitAny(wait, &f.room)
 		switch {
@@ -114,7 +114,7 @@ func (f *Fill) makeRoom(t *loop.Thread, patience time.Duration) error {
 		case err != loop.ErrDeadlineExceeded:
 			return err
 		case kept && f.Keep(true):
-			f.store.disk.late(err, checked)
+			f.out.disk.late(err, checked)
 			f.Keep(false)
 		}
 	}
