@@ -16,7 +16,8 @@
 // Any goroutine may call what takes no thread and says nothing else. What takes a *loop.Thread is
 // called by that thread; it may wait, and its loop goes on meanwhile.
 //
-//	store.go      Store: options, lookup, limits, counters
+//	store.go      Store: lookup, keeping, counters
+//	storage.go    where bodies are, memory or a disk: options, choice, limits
 //	object.go     Object and Head
 //	slab.go       memory at which the garbage collector does not look
 //	hoard.go      the order of eviction from memory
@@ -38,7 +39,6 @@
 //	marks.go      purges that have not taken effect everywhere
 //	marksfile.go  such purges on disk
 //	sweep.go      freeing the memory of purged objects
-//	disks.go      which disk a body goes to; the limits and counts of disks
 //	disk.go       a disk's folder: its lock, its state, its workers
 //	old.go        removing files of another version
 //	format.go     the format and the names of files

@@ -2,33 +2,14 @@ package cachestore
 
 import (
 	"bytes"
-	"cmp"
 	"fmt"
 	"hash/maphash"
-	"log/slog"
 	"sync"
 	"sync/atomic"
 	"unsafe"
 
 	"github.com/lwango/lwango/loop"
 )
-
-// Options are those of a Store. Sizes are in bytes and count all that an object takes.
-type Options struct {
-	Memory    int64 // for what is in memory, fills included; what is not kept passes beside
-	MaxObject int64 // the longest body that is kept; 0: an eighth of the place where it is kept
-
-	Folder string // for what is on disk; empty: there is no disk
-	Disk   int64  // for what is in that folder
-	Split  int64  // bodies longer than that are on disk, if there is a folder
-	Wait   bool   // while another process has the folder, do without it, and take it afterwards
-
-	// Meta and Reason of a head that goes to disk as text, and of one that comes from there; any
-	// goroutine calls them. nil: there are none.
-	Note   func(*Head) string
-	Parse  func(h *Head, note string)
-	Logger *slog.Logger // nil: slog.Default()
-}
 
 // MaxVariants bounds the variants of one resource: the one that was kept the longest time ago makes
 // way.
@@ -38,15 +19,13 @@ const MaxVariants = 32
 type Store struct {
 	seed    maphash.Seed
 	table   *table
-	options atomic.Pointer[Options]
 	purged  atomic.Uint64 // the last purge that concerns objects which are found, see examine
-	disk    *disk         // of bodies, and of the seed and the purges; nil: there is none
+	storage               // where the objects are
 
 	dropped, damaged, failed, gone atomic.Uint64 // see Stats
 
 	mu      sync.Mutex // held briefly; below it is a Fill's
 	closed  bool
-	memory  hoard // objects; of those on disk, the heads
 	purges  purges
 	filling *Fill // the newest of those that come; see Fill.older
 	fillers int64 // how many those are
@@ -91,12 +70,6 @@ func New(o Options) (*Store, error) {
 
 // stores counts the stores of the process.
 var stores atomic.Uint32
-
-// fixed is what the store takes of memory when it is empty, in bytes.
-func (s *Store) fixed() int64 {
-	return s.table.size() + s.memory.bytes() + s.memory.ghosts.size() + s.entries.size() +
-		s.diskMemory()
-}
 
 // Key is what an answer is kept by: bytes of the caller's choice, and their hash, which costs more
 // than the rest of a lookup. It is one store's.
@@ -159,29 +132,6 @@ func (s *Store) sum(key []byte) uint64 {
 		return siphash(s.disk.k0, s.disk.k1, key)
 	}
 	return maphash.Bytes(s.seed, key)
-}
-
-// set takes options over.
-func (s *Store) set(o Options) {
-	o.Logger = cmp.Or(o.Logger, slog.Default())
-	s.options.Store(&o)
-	// The tables stay as large as they were made, also where the memory is less now.
-	s.memory.limit = max(o.Memory, leastMemory, s.fixed()+leastMemory/2)
-	s.memory.sift(len(s.memory.left.list)) // of less memory, a quarter is less
-	s.memory.shrink()
-	s.limitDisks(o)
-}
-
-// leastMemory is what a store takes at least, in bytes, for its tables and for fills.
-const leastMemory = 1 << 20
-
-// Configure changes all options but Folder and Wait. What is too much then is evicted.
-func (s *Store) Configure(o Options) {
-	old := s.options.Load()
-	o.Folder, o.Wait, o.Logger = old.Folder, old.Wait, cmp.Or(o.Logger, old.Logger)
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.set(o)
 }
 
 // Close leaves the folder to others, and waits for that, some seconds at most. What is being sent
