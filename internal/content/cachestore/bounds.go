@@ -1,6 +1,7 @@
 package cachestore
 
-// bounds are how much there may be in a place, and is. The holder of Store.mu uses them.
+// bounds are the limit of memory or of a disk, and what counts against it. The holder of Store.mu
+// uses them.
 type bounds struct {
 	limit   int64 // bytes
 	used    int64 // by members, and reserved
@@ -9,7 +10,7 @@ type bounds struct {
 	gone    int64 // of used, what was of members, and is sent still
 }
 
-// reserve takes n bytes for what is on its way to be kept. It refuses if half of the place is
+// reserve takes n bytes for what is on its way to be kept. It refuses if half of the limit is
 // reserved so, or what is sent just now leaves no room, unless forced.
 func (b *bounds) reserve(n int64, force bool, shrink func()) bool {
 	if !force && b.held-b.passing+n > b.limit/2 {
@@ -39,7 +40,7 @@ func (b *bounds) release(n, passing int64) {
 	b.used -= n
 }
 
-// tight reports whether half of the place is reserved, or passes.
+// tight reports whether half of the limit is reserved, or passes.
 func (b *bounds) tight() bool { return b.held > b.limit/2 }
 
 // full reports whether there is more than fits.

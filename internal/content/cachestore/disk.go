@@ -27,7 +27,7 @@ var ErrLocked = errors.New("another process uses the folder")
 // the objects' files. What it does, workers do: goroutines beside the loops, a few at most.
 type disk struct {
 	store  *Store
-	files  place // guarded by Store.mu
+	files  fileQueues // guarded by Store.mu
 	path   string
 	seed   [16]byte // of the hash; k0 and k1 are its halves
 	k0     uint64
@@ -52,15 +52,15 @@ type disk struct {
 	scanning bool        // files are looked for
 	partly   bool        // and not all were found, as the disk has failed
 
-	mu      sync.Mutex // held briefly; it may be locked below Store.mu and a Fill's
-	root    *os.Root
-	lock    *os.File
-	jobs    []func()
-	workers int
-	shelf   []*file // that are open, the first of them for the longest time
-	warned  time.Time
-	slow    time.Time // a thread has waited in vain
-	renewed time.Time
+	mu       sync.Mutex // held briefly; it may be locked below Store.mu and a Fill's
+	root     *os.Root
+	lock     *os.File
+	jobs     []func()
+	workers  int
+	keptOpen []*file // that are open, the first of them for the longest time
+	warned   time.Time
+	slow     time.Time // a thread has waited in vain
+	renewed  time.Time
 }
 
 // maxWorkers is how many calls of the disk run at a time.
@@ -389,8 +389,8 @@ func (d *disk) leave() {
 	select {
 	case <-d.left:
 	default:
-		for len(d.shelf) > 0 {
-			d.unshelve(d.shelf[0])
+		for len(d.keptOpen) > 0 {
+			d.closeKept(d.keptOpen[0])
 		}
 		if d.lock != nil {
 			d.root.Close()

@@ -361,7 +361,7 @@ func TestFolderRemoved(t *testing.T) {
 	run(t, 1, func(th *loop.Thread) {
 		keep(t, th, s, "/1", cachestore.Head{}, long)
 		keep(t, th, s, "/2", cachestore.Head{}, long)
-		s.Unshelve()
+		s.CloseKept()
 		must.Do(t, os.RemoveAll(folder))
 		if n := len(get(t, th, s, "/1")); n > 0 {
 			t.Errorf("%d bodies without a folder", n)

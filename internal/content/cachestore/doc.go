@@ -20,7 +20,7 @@
 //	storage.go    where bodies are, memory or a disk: options, choice, limits
 //	object.go     Object and Head
 //	slab.go       memory at which the garbage collector does not look
-//	hoard.go      the order of eviction from memory
+//	memory.go     the order of eviction from memory
 //	leftover.go   evicted objects that are still sent
 //	policy.go     the order of eviction from the disk
 //	bounds.go     the limits of memory and disk

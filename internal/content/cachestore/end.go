@@ -34,7 +34,7 @@ func (f *Fill) Commit() (*Object, error) {
 	s.mu.Lock()
 	f.mu.Lock()
 	var o *Object
-	if a != nil && !f.spoiled && !s.closed {
+	if a != nil && !f.purged && !s.closed {
 		o = f.keep(a)
 	}
 	f.finish(o, io.EOF)
@@ -50,7 +50,7 @@ func (f *Fill) Commit() (*Object, error) {
 // the object's body. The caller holds the locks of the store and of f.
 func (f *Fill) keep(a *answer) *Object {
 	s := f.store
-	a.key, a.hash, a.seen, a.mark = f.entry.key, f.entry.hash, f.since, f.stale
+	a.key, a.hash, a.seen, a.staleAt = f.entry.key, f.entry.hash, f.since, f.stale
 	f.giveBack(f.held)
 	o := s.keep(a)
 	if f.since < s.purges.now { // it may have been purged while it came
@@ -90,7 +90,7 @@ func (f *Fill) Whole(h Head, body []byte) (*Head, *Object) {
 	defer s.mu.Unlock()
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if !f.kept || f.spoiled || s.closed {
+	if !f.kept || f.purged || s.closed {
 		return nil, nil
 	}
 	f.length, f.size = n, n
@@ -155,7 +155,7 @@ func (f *Fill) Freshen(old *Object, h Head) *Object {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	var o *Object
-	if !f.spoiled && !s.closed {
+	if !f.purged && !s.closed {
 		o = s.change(old, h, f.since, f.stale)
 	}
 	if o != nil {
@@ -239,14 +239,14 @@ func (f *Fill) left() {
 	f.giveBack(f.held)
 }
 
-// spoil says that a purge has come, with the Unix time of a soft one, or 0. The caller holds
+// purge says that a purge has come, with the Unix time of a soft one, or 0. The caller holds
 // Store.mu.
-func (f *Fill) spoil(soft uint32) {
+func (f *Fill) purge(soft uint32) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	switch {
 	case soft == 0:
-		f.spoiled = true
+		f.purged = true
 	case f.stale == 0:
 		f.stale = soft
 	}

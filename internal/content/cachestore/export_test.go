@@ -128,7 +128,7 @@ func (s *Store) Check() {
 			panic("an entry is cold, and not counted")
 		}
 	}
-	var onDisk place
+	var onDisk fileQueues
 	if s.disk != nil {
 		onDisk = s.disk.files
 	}
@@ -248,12 +248,12 @@ func Reencode(b []byte) {
 	}
 }
 
-// Unshelve closes all files that nobody sends.
-func (s *Store) Unshelve() {
+// CloseKept closes all files that nobody sends.
+func (s *Store) CloseKept() {
 	s.disk.mu.Lock()
 	defer s.disk.mu.Unlock()
-	for len(s.disk.shelf) > 0 {
-		s.disk.unshelve(s.disk.shelf[0])
+	for len(s.disk.keptOpen) > 0 {
+		s.disk.closeKept(s.disk.keptOpen[0])
 	}
 }
 

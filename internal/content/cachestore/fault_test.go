@@ -78,7 +78,7 @@ func TestSlowDisk(t *testing.T) {
 	body := bytes.Repeat([]byte("0123456789"), 300_000)
 	run(t, 1, func(th *loop.Thread) { keep(t, th, s, "/old", cachestore.Head{}, body) })
 	settle(t, s)
-	s.Unshelve()
+	s.CloseKept()
 	settle(t, s)
 	goOn := s.Stall()
 	ls := loops.Start(t, modes.Mode{Loops: 2, Handoff: coro.Direct}, nil, nil)

@@ -26,9 +26,9 @@ type file struct {
 	// Guarded by disk.mu.
 	shared   *File // nil: it is not open
 	opening  *loop.Promise[struct{}]
-	used     bool // it was, since it came to the shelf's end
+	used     bool // it was, since it came to the end of disk.keptOpen
 	verified bool // the body was read, or written, in this process
-	removed  bool // nothing is on the shelf, or comes there
+	removed  bool // it is not in disk.keptOpen, and does not come there
 }
 
 // fileCost is what a file and its entry take of memory, in bytes, about.
@@ -158,7 +158,7 @@ func (f *file) open(t *loop.Thread) (*File, error) {
 	return nil, ErrGone
 }
 
-// openFile opens a file, checks it, and puts it on the shelf.
+// openFile opens a file, checks it, and keeps it open.
 func (d *disk) openFile(f *file, name string, p *loop.Promise[struct{}]) {
 	o, err := d.openRoot().Open(name)
 	if err == nil {
@@ -177,7 +177,7 @@ func (d *disk) openFile(f *file, name string, p *loop.Promise[struct{}]) {
 	}
 	if err == nil {
 		f.verified = true
-		d.shelve(f, &File{file: o, disk: d})
+		d.keepOpen(f, &File{file: o, disk: d})
 	}
 	d.mu.Unlock()
 	if err != nil {
@@ -190,31 +190,31 @@ func (d *disk) openFile(f *file, name string, p *loop.Promise[struct{}]) {
 
 // Descriptors is how many a store with a folder holds at most that nobody sends: files, the folder,
 // what workers have open.
-const Descriptors = maxShelf + 16
+const Descriptors = maxKeptOpen + 16
 
-// maxShelf is how many files are open at most that nobody sends.
-const maxShelf = 256
+// maxKeptOpen is how many files are open at most that nobody sends.
+const maxKeptOpen = 256
 
-// shelve keeps a file open. The caller holds d.mu.
-func (d *disk) shelve(f *file, open *File) {
+// keepOpen keeps a file open. The caller holds d.mu.
+func (d *disk) keepOpen(f *file, open *File) {
 	open.refs.Add(1)
 	f.shared = open
-	d.shelf = append(d.shelf, f)
-	for len(d.shelf) > maxShelf {
-		first := d.shelf[0]
+	d.keptOpen = append(d.keptOpen, f)
+	for len(d.keptOpen) > maxKeptOpen {
+		first := d.keptOpen[0]
 		if !first.used {
-			d.unshelve(first)
+			d.closeKept(first)
 			return
 		}
 		first.used = false
-		d.shelf = append(d.shelf[1:], first)
+		d.keptOpen = append(d.keptOpen[1:], first)
 	}
 }
 
-// unshelve gives up an open file. The caller holds d.mu.
-func (d *disk) unshelve(f *file) {
-	if i := slices.Index(d.shelf, f); i >= 0 {
-		d.shelf = slices.Delete(d.shelf, i, i+1)
+// closeKept gives up an open file. The caller holds d.mu.
+func (d *disk) closeKept(f *file) {
+	if i := slices.Index(d.keptOpen, f); i >= 0 {
+		d.keptOpen = slices.Delete(d.keptOpen, i, i+1)
 		open := f.shared
 		f.shared = nil
 		if open.refs.Add(-1) == 0 {

@@ -177,7 +177,7 @@ type Fill struct {
 	room   room
 
 	held    int64 // bytes reserved in memory; guarded by Store.mu, as are the next
-	passing int64 // of held, see place
+	passing int64 // of held, see bounds
 
 	older, newer *Fill // in Store.filling
 	seen         bool  // others have it, or had it
@@ -185,7 +185,7 @@ type Fill struct {
 
 	mu      sync.Mutex
 	kept    bool
-	spoiled bool   // purged meanwhile
+	purged  bool   // purged meanwhile
 	stale   uint32 // the Unix time when it was purged softly; 0: it was not
 	alone   bool   // see Alone
 	led     bool   // see Lead

@@ -78,7 +78,7 @@ func (s *Store) SetForm(o *Object, form int, coded []byte) {
 	if o == nil || n > s.memory.longest() || o.forms[form].Load() > formClaimed {
 		return
 	}
-	r, p := s.memory.room(s.memory.lane(o.where()), n)
+	r, p := s.memory.room(s.memory.queue(o.where()), n)
 	c := (*codedForm)(p)
 	c.kind, c.n = isForm, uint32(len(coded))
 	copy(c.bytes(), coded)

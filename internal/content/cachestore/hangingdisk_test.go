@@ -64,7 +64,7 @@ func TestLongCheck(t *testing.T) {
 		settle(t, s)
 		run(t, 1, func(th *loop.Thread) { keep(t, th, s, "/old", cachestore.Head{}, make([]byte, 5000)) })
 		settle(t, s)
-		s.Unshelve()
+		s.CloseKept()
 		settle(t, s)
 		goOn := s.Stall()
 		ls := loops.Start(t, modes.Mode{Loops: 1, Handoff: coro.Direct}, nil, nil)

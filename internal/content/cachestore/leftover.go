@@ -47,7 +47,7 @@ func (l *leftovers) cycle() uint64 {
 }
 
 // sift goes through the next n leftovers.
-func (m *hoard) sift(n int) {
+func (m *memory) sift(n int) {
 	l := &m.left
 	if len(l.list) == 0 {
 		return
@@ -82,7 +82,7 @@ func (m *hoard) sift(n int) {
 }
 
 // count says whether a leftover counts as memory.
-func (m *hoard) count(x *leftover, counts bool) {
+func (m *memory) count(x *leftover, counts bool) {
 	n := int64(m.size)
 	switch {
 	case counts == x.counts:
@@ -121,7 +121,7 @@ func (o *Object) copied() *Object {
 	to.cell, to.hash, to.id = o.cell, o.hash, o.id
 	copy(rest(&to.cell, fixed), rest(&o.cell, fixed))
 	to.seen.Store(o.seen.Load())
-	to.mark.Store(o.mark.Load())
+	to.staleAt.Store(o.staleAt.Load())
 	for i := range o.forms {
 		to.forms[i].Store(o.forms[i].Load())
 	}

@@ -46,14 +46,14 @@ func (s *Store) dropLine(line []byte, soft uint32) bool {
 		}
 	}
 	for _, f := range fills {
-		f.spoil(soft)
+		f.purge(soft)
 	}
 	for _, o := range found {
 		if soft == 0 {
 			s.gone.Add(1)
 			s.discard(o)
 		} else {
-			o.mark.CompareAndSwap(0, soft)
+			o.staleAt.CompareAndSwap(0, soft)
 		}
 	}
 	return true

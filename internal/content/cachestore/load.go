@@ -69,7 +69,7 @@ func (s *Store) remove(f *file) {
 	if f.shared != nil && f.shared.refs.Load() > 1 {
 		f.shared.leave(f.in.cost)
 	}
-	d.unshelve(f)
+	d.closeKept(f)
 	d.mu.Unlock()
 	d.unlink(f.hash, f.name())
 }
@@ -198,7 +198,7 @@ func (s *Store) loaded(f *file, r *record) {
 		f.size, f.body = r.size, r.body
 	}
 	s.ids++
-	a := &answer{key: r.key, hash: e.hash, id: s.ids, seen: r.seen, mark: r.stale, head: r.head,
+	a := &answer{key: r.key, hash: e.hash, id: s.ids, seen: r.seen, staleAt: r.stale, head: r.head,
 		file: f}
 	if before != nil {
 		s.put(a, before, before.where(), 0)

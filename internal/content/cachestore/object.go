@@ -30,13 +30,13 @@ type Meta [10]uint64
 // a record of a slab, with its texts and its body behind it, or an object of its own, whose texts
 // and body x has. In a slab, x is nil: the collector does not look there.
 type Object struct {
-	cell // what a lookup reads of objects on its way comes first
-	hash uint64
-	id   uint64        // of the answer: a store carries its record to other places
-	next atomic.Uint64 // in the table; a removed object keeps it, for lookups on their way
-	seen atomic.Uint64 // the last purge that does not matter for it
-	uses               // and where it is
-	mark atomic.Uint32 // Unix time of the soft purge that has made it stale; 0: none has
+	cell    // what a lookup reads of objects on its way comes first
+	hash    uint64
+	id      uint64        // of the answer: a store carries its record to other places
+	next    atomic.Uint64 // in the table; a removed object keeps it, for lookups on their way
+	seen    atomic.Uint64 // the last purge that does not matter for it
+	uses                  // and where it is
+	staleAt atomic.Uint32 // Unix time of the soft purge that has made it stale; 0: none has
 
 	forms [Forms]atomic.Uint64
 
@@ -81,16 +81,16 @@ type forms [Forms]struct {
 
 // answer is an object that is to be made.
 type answer struct {
-	key  string
-	hash uint64
-	id   uint64
-	seen uint64
-	mark uint32
-	head Head
-	body string
-	long *long // of body
-	file *file
-	all  *forms
+	key     string
+	hash    uint64
+	id      uint64
+	seen    uint64
+	staleAt uint32
+	head    Head
+	body    string
+	long    *long // of body
+	file    *file
+	all     *forms
 
 	borrowed bool // body is somebody else's
 	// Another object of the same body, whose coded forms it takes over; nil: there is none.
@@ -111,7 +111,7 @@ func (o *Object) takeForms(from *Object) {
 
 // make makes an object for the queue of where. Nobody else can find it yet. The caller holds
 // Store.mu.
-func (m *hoard) make(a *answer, where uint32) *Object {
+func (m *memory) make(a *answer, where uint32) *Object {
 	h := &a.head
 	parts := [texts]string{a.key, h.Fields, h.Vary, h.Tags, h.Reason}
 	n := objectSize + len(a.body)
@@ -120,7 +120,7 @@ func (m *hoard) make(a *answer, where uint32) *Object {
 	}
 	var o *Object
 	if a.file == nil && a.long == nil && a.all == nil && n <= m.longest() {
-		_, p := m.room(m.lane(where), n)
+		_, p := m.room(m.queue(where), n)
 		o = (*Object)(p)
 		b := unsafe.Slice((*byte)(unsafe.Add(p, objectSize)), n-objectSize)
 		for _, part := range &parts {
@@ -147,7 +147,7 @@ func (m *hoard) make(a *answer, where uint32) *Object {
 		o.meta = *h.Meta
 	}
 	o.seen.Store(a.seen)
-	o.mark.Store(a.mark)
+	o.staleAt.Store(a.staleAt)
 	if o.x != nil {
 		m.single(o, where)
 	}
@@ -264,10 +264,10 @@ func (o *Object) Hit() {
 }
 
 // Stale reports whether a soft purge has made the object stale.
-func (o *Object) Stale() bool { return o.mark.Load() > 0 }
+func (o *Object) Stale() bool { return o.staleAt.Load() > 0 }
 
 // StaleSince returns the time of that purge, in whole seconds.
-func (o *Object) StaleSince() time.Time { return time.Unix(int64(o.mark.Load()), 0) }
+func (o *Object) StaleSince() time.Time { return time.Unix(int64(o.staleAt.Load()), 0) }
 
 // ErrGone is the error of Open for an object whose file cannot be read any more: it was evicted or
 // purged, or the disk has failed, or hangs. The object is as good as never found.

@@ -11,7 +11,7 @@ import (
 )
 
 // TestFoundAtOnce: an answer that is found in the moment in which its file is complete is not
-// opened once more: such a file was on the shelf twice, and the second time it was closed the
+// opened once more: such a file was kept open twice, and the second time it was closed the
 // process fell.
 func TestFoundAtOnce(t *testing.T) {
 	t.Parallel()
@@ -36,5 +36,5 @@ func TestFoundAtOnce(t *testing.T) {
 		}
 	})
 	settle(t, s)
-	s.Unshelve()
+	s.CloseKept()
 }

@@ -212,7 +212,7 @@ func (f *Fill) publish() {
 	d := o.disk
 	s.mu.Lock()
 	f.mu.Lock()
-	good := !f.spoiled && !s.closed && f.kept
+	good := !f.purged && !s.closed && f.kept
 	s.purges.seq++
 	id := s.purges.seq
 	o.record.size, o.record.crc, o.record.stale = f.size, o.crc, f.stale
@@ -246,8 +246,8 @@ func (f *Fill) publish() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	o.name = ""
-	if f.spoiled || s.closed {
-		if f.spoiled {
+	if f.purged || s.closed {
+		if f.purged {
 			d.unlink(f.entry.hash, name)
 		}
 		f.finish(nil, io.EOF)
@@ -259,9 +259,9 @@ func (f *Fill) publish() {
 	d.files.release(o.reserved, 0)
 	o.reserved = 0
 	d.mu.Lock()
-	d.shelve(x, o.file) // before it can be found: a reader would open it once more
+	d.keepOpen(x, o.file) // before it can be found: a reader would open it once more
 	d.mu.Unlock()
-	a := &answer{key: f.entry.key, hash: f.entry.hash, seen: f.since, mark: f.stale,
+	a := &answer{key: f.entry.key, hash: f.entry.hash, seen: f.since, staleAt: f.stale,
 		head: *f.head.Load(),
 		file: x}
 	s.addFile(x.entry, x)
@@ -304,7 +304,7 @@ func (s *Store) rewriteNow(f *file) {
 	}
 	name := f.name()
 	head := o.Head()
-	fresh := record{head: head, note: s.noteOf(&head), key: o.key(), stale: o.mark.Load(),
+	fresh := record{head: head, note: s.noteOf(&head), key: o.key(), stale: o.staleAt.Load(),
 		seen: o.seen.Load()}
 	s.mu.Unlock()
 	file, err := d.openRoot().OpenFile(name, os.O_RDWR, 0)

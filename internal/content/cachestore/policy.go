@@ -5,15 +5,16 @@ import (
 	"unsafe"
 )
 
-// A place is the disk, and decides what is evicted from it: S3-FIFO (Yang et al., SOSP 2023). What
-// is new waits in a small queue, a tenth of the place. Only what is used there again gets into the
-// main queue. So a scan passes through the small one and washes nothing out. What has left the
-// small queue is remembered for a while: if it comes again, it was worth more, and goes to the main
-// queue at once. The main queue gives what was used another round.
+// fileQueues have the files of a disk, and decide which of them is evicted: S3-FIFO (Yang et al.,
+// SOSP 2023). A new file waits in the small queue, which has a tenth of the disk. Only a file that
+// is used there again gets into the main queue. So a scan passes through the small queue and evicts
+// nothing from the main one. The hash of a file that has left the small queue is remembered for a
+// while: if the same key comes again, its file goes to the main queue at once. The main queue gives
+// a file that was used another round.
 //
 // A use is a count up to 3 in the object itself. So a popular object costs a load, and no processor
 // has to fetch a line that another one has written. The holder of Store.mu does all else.
-type place struct {
+type fileQueues struct {
 	bounds
 
 	small, main queue
@@ -24,7 +25,7 @@ type place struct {
 	evicted uint64
 }
 
-// links are what a member of a place has.
+// links are what a file in fileQueues has.
 type links struct {
 	prev, next *file
 	cost       int64 // bytes
@@ -65,7 +66,7 @@ type queue struct {
 	bytes       int64
 }
 
-func (p *place) push(q *queue, x *file, where, hits uint32) {
+func (p *fileQueues) push(q *queue, x *file, where, hits uint32) {
 	l := &x.in
 	l.move(where, hits)
 	l.prev, l.next = nil, q.first
@@ -79,7 +80,7 @@ func (p *place) push(q *queue, x *file, where, hits uint32) {
 	q.bytes += l.cost
 }
 
-func (p *place) pull(q *queue, x *file) {
+func (p *fileQueues) pull(q *queue, x *file) {
 	l := &x.in
 	if l.prev != nil {
 		l.prev.in.next = l.next
@@ -98,7 +99,7 @@ func (p *place) pull(q *queue, x *file) {
 }
 
 // add makes x a member, whose cost is set, and makes room.
-func (p *place) add(x *file) {
+func (p *fileQueues) add(x *file) {
 	p.used += x.in.cost
 	if p.ghosts.take(x.hash, p.small.n+p.main.n) {
 		p.push(&p.main, x, inMain, 0)
@@ -109,7 +110,7 @@ func (p *place) add(x *file) {
 }
 
 // remove ends x's membership, if it is a member.
-func (p *place) remove(x *file) bool {
+func (p *fileQueues) remove(x *file) bool {
 	l := &x.in
 	switch l.where() {
 	case inSmall:
@@ -123,13 +124,13 @@ func (p *place) remove(x *file) bool {
 	return true
 }
 
-func (p *place) reserve(n int64, force bool) bool {
+func (p *fileQueues) reserve(n int64, force bool) bool {
 	return p.bounds.reserve(n, force, p.shrink)
 }
 
 // shrink evicts until the rest fits, if need be the member that has just come. Members that are
 // being sent stay.
-func (p *place) shrink() {
+func (p *fileQueues) shrink() {
 	for busy := int64(0); p.full() && busy < p.small.n+p.main.n; {
 		if p.step(busy > 0) {
 			busy = 0
@@ -141,7 +142,7 @@ func (p *place) shrink() {
 
 // step moves one member, on or out. It reports false for one that is being sent, and so stays.
 // small says to take one of the small queue, if there is one.
-func (p *place) step(small bool) bool {
+func (p *fileQueues) step(small bool) bool {
 	x := p.small.last
 	fromSmall := x != nil && (small || p.small.bytes > p.limit/10 || p.main.n == 0)
 	if !fromSmall {
@@ -178,7 +179,7 @@ func (p *place) step(small bool) bool {
 	return true
 }
 
-func (p *place) drop(x *file) {
+func (p *fileQueues) drop(x *file) {
 	p.used -= x.in.cost
 	p.evicted++
 	p.evict(x)

@@ -94,7 +94,7 @@ func (s *Store) examineLocked(hash uint64, key string) {
 			continue
 		}
 		if soft > 0 {
-			o.mark.CompareAndSwap(0, soft)
+			o.staleAt.CompareAndSwap(0, soft)
 		}
 		o.seen.Store(s.purges.now)
 	}

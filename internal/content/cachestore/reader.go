@@ -41,7 +41,7 @@ func (f *Fill) join(match func(*Head) bool) *Reader {
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.spoiled || f.stale > 0 || !f.kept || h == nil && f.alone {
+	if f.purged || f.stale > 0 || !f.kept || h == nil && f.alone {
 		return nil
 	}
 	f.seen = true

@@ -92,7 +92,7 @@ func (s *slots) bytes() int64 {
 	return int64(len(s.info)) * int64(unsafe.Sizeof(slot{})+unsafe.Sizeof(slotInfo{})+4)
 }
 
-// take gives a place a slot.
+// take gives what begins at an address a slot.
 func (s *slots) take(at unsafe.Pointer, info slotInfo) uint32 {
 	if len(s.free) == 0 {
 		s.grow()

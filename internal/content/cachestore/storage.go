@@ -30,8 +30,8 @@ type Options struct {
 // storage has the places where the objects of a Store are.
 type storage struct {
 	options atomic.Pointer[Options]
-	disk    *disk // of bodies; of the seed of the hash and the purges, too; nil: there is none
-	memory  hoard // objects; of those on disk, the heads; guarded by Store.mu
+	disk    *disk  // of bodies; of the seed of the hash and the purges, too; nil: there is none
+	memory  memory // objects; of those on disk, the heads; guarded by Store.mu
 }
 
 // fixed is what the store takes of memory when it is empty, in bytes.

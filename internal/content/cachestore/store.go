@@ -301,8 +301,9 @@ func (s *Store) put(a *answer, before *Object, where, hits uint32) *Object {
 
 // change puts an object with another head in the place of one that is kept. It returns nil if old
 // is not kept any more. The caller holds s.mu.
-func (s *Store) change(old *Object, h Head, seen uint64, mark uint32) *Object {
-	a := &answer{key: old.key(), hash: old.hash, head: h, body: old.content(), seen: seen, mark: mark}
+func (s *Store) change(old *Object, h Head, seen uint64, staleAt uint32) *Object {
+	a := &answer{key: old.key(), hash: old.hash, head: h, body: old.content(), seen: seen,
+		staleAt: staleAt}
 	if x := old.x; x != nil {
 		a.long, a.file, a.all = x.long, x.file, x.all
 	}

@@ -96,7 +96,7 @@ func (s *Store) settle(until uint64) {
 	many := s.purges.many()
 	for f := s.filling; f != nil; f = f.older {
 		if many && f.since < until {
-			f.spoil(0)
+			f.purge(0)
 		} else {
 			until = min(until, f.since)
 		}

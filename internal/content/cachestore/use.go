@@ -110,7 +110,8 @@ func (o *Object) left() {
 // Long reports whether the body is in memory and so long that the store counts who sends it.
 func (o *Object) Long() bool { return o.x != nil && o.x.long != nil }
 
-// fileBusy reports whether somebody has a file open, beside the shelf. The caller holds s.mu.
+// fileBusy reports whether somebody reads a file, which is open anyway while it is in
+// disk.keptOpen. The caller holds s.mu.
 func (s *Store) fileBusy(f *file) bool {
 	d := f.disk
 	d.mu.Lock()

@@ -5,16 +5,16 @@ import (
 	"unsafe"
 )
 
-// hoard is the memory of a store: S3-FIFO as in place, with the order of the slabs for that of the
-// lists. What is looked at for eviction is the oldest slab of a queue, one object after the other:
-// what was used is copied to the front of the main queue, and the others are forgotten. So a slab
-// becomes empty, and the collector's. The bytes of what was purged or replaced meanwhile come back
-// at the same time, or as soon as a slab has nothing else. The holder of Store.mu does all that;
-// lookups go through slots.at.
-type hoard struct {
+// memory has the objects of a store that are in memory: S3-FIFO as in fileQueues, with slabs in the
+// order of the queues. What is looked at for eviction is the oldest slab of a queue, one object
+// after the other: an object that was used is copied to the front of the main queue, and the others
+// are forgotten. So a slab becomes empty, and the collector's. The bytes of an object that was
+// purged or replaced meanwhile come back at the same time, or as soon as nothing else in the slab
+// is wanted. The holder of Store.mu does all that; lookups go through slots.at.
+type memory struct {
 	slots
 	bounds
-	small, main lane
+	small, main slabQueue
 	ghosts      ghosts
 	store       *Store
 	left        leftovers
@@ -22,8 +22,8 @@ type hoard struct {
 	in          int // the slot that evict looks through; -1: none
 }
 
-// lane is a queue of slots, the oldest first.
-type lane struct {
+// slabQueue is a queue of slots, the oldest first.
+type slabQueue struct {
 	where uint32
 	list  []uint64 // slots, and above these their ages; those that are not in the queue any more stay
 	first int      // of list
@@ -33,14 +33,14 @@ type lane struct {
 	waste int64 // of bytes, what nobody wants any more
 }
 
-func (m *hoard) begin(s *Store, memory int64) {
+func (m *memory) begin(s *Store, memory int64) {
 	m.store, m.in = s, -1
-	m.small, m.main = lane{where: inSmall, open: -1}, lane{where: inMain, open: -1}
+	m.small, m.main = slabQueue{where: inSmall, open: -1}, slabQueue{where: inMain, open: -1}
 	m.ghosts = newGhosts(memory)
 	m.slots.begin(memory)
 }
 
-func (m *hoard) lane(where uint32) *lane {
+func (m *memory) queue(where uint32) *slabQueue {
 	if where == inMain {
 		return &m.main
 	}
@@ -48,10 +48,10 @@ func (m *hoard) lane(where uint32) *lane {
 }
 
 // longest is the longest record that a slab takes.
-func (m *hoard) longest() int { return m.size / 8 }
+func (m *memory) longest() int { return m.size / 8 }
 
-// place takes a slot for what begins at a place, and puts it at the front of a queue.
-func (m *hoard) place(q *lane, at unsafe.Pointer, info slotInfo) uint32 {
+// addSlot takes a slot for what begins at an address, and puts it at the front of a queue.
+func (m *memory) addSlot(q *slabQueue, at unsafe.Pointer, info slotInfo) uint32 {
 	before := m.slots.bytes()
 	info.queue = q.where
 	i := m.take(at, info)
@@ -63,7 +63,7 @@ func (m *hoard) place(q *lane, at unsafe.Pointer, info slotInfo) uint32 {
 
 // push puts a slot at the front of a queue. Where there is no room in the list, it forgets those
 // that have left the queue: in a store that is never full, step does not come to them.
-func (m *hoard) push(q *lane, i uint32) {
+func (m *memory) push(q *slabQueue, i uint32) {
 	if n := cap(q.list); len(q.list) == n {
 		list := q.list[:0]
 		for _, entry := range q.list[q.first:] {
@@ -79,18 +79,18 @@ func (m *hoard) push(q *lane, i uint32) {
 }
 
 // queued reports whether the slot of an entry of a queue's list is still in the queue.
-func (m *hoard) queued(q *lane, entry uint64) bool {
+func (m *memory) queued(q *slabQueue, entry uint64) bool {
 	x := &m.info[entry&(1<<slotBits-1)]
 	return x.queue == q.where && x.age == entry>>slotBits
 }
 
 // room returns where n bytes are for a record, in the newest slab of a queue.
-func (m *hoard) room(q *lane, n int) (ref, unsafe.Pointer) {
+func (m *memory) room(q *slabQueue, n int) (ref, unsafe.Pointer) {
 	n = align(n)
 	if q.open < 0 || int(m.info[q.open].used)+n > m.size {
 		m.close(q)
 		b := unsafe.Pointer(unsafe.SliceData(make([]uint64, m.size/8)))
-		q.open = int(m.place(q, b, slotInfo{cost: int64(m.size)}))
+		q.open = int(m.addSlot(q, b, slotInfo{cost: int64(m.size)}))
 	}
 	x := &m.info[q.open]
 	r := makeRef(uint32(q.open), x.age, int(x.used))
@@ -102,7 +102,7 @@ func (m *hoard) room(q *lane, n int) (ref, unsafe.Pointer) {
 }
 
 // close ends the filling of a queue's newest slab.
-func (m *hoard) close(q *lane) {
+func (m *memory) close(q *slabQueue) {
 	if i := q.open; i >= 0 {
 		q.open = -1
 		m.emptied(uint32(i))
@@ -110,10 +110,10 @@ func (m *hoard) close(q *lane) {
 }
 
 // emptied frees a slot of which nothing is wanted any more, unless it is in use.
-func (m *hoard) emptied(i uint32) {
+func (m *memory) emptied(i uint32) {
 	x := &m.info[i]
 	if x.live == 0 && int(i) != m.in && int(i) != m.small.open && int(i) != m.main.open {
-		q := m.lane(x.queue)
+		q := m.queue(x.queue)
 		q.bytes -= x.cost
 		q.waste -= int64(x.waste)
 		m.used -= x.cost
@@ -126,38 +126,38 @@ func (m *hoard) emptied(i uint32) {
 }
 
 // waste notes that nobody wants a record any more.
-func (m *hoard) waste(c *cell) {
+func (m *memory) waste(c *cell) {
 	i := c.self.slot()
 	x := &m.info[i]
 	x.live -= c.size
 	x.waste += c.size
-	m.lane(x.queue).waste += int64(c.size)
+	m.queue(x.queue).waste += int64(c.size)
 	m.emptied(i)
 }
 
 // enter makes o a member, and is the last that happens before it can be found.
-func (m *hoard) enter(o *Object, where, hits uint32) {
+func (m *memory) enter(o *Object, where, hits uint32) {
 	o.move(where, hits)
-	m.lane(where).n++
+	m.queue(where).n++
 	o.joined()
 }
 
 // single gives an object that is no record of a slab a slot.
-func (m *hoard) single(o *Object, where uint32) {
+func (m *memory) single(o *Object, where uint32) {
 	cost := o.cost()
-	i := m.place(m.lane(where), unsafe.Pointer(o), slotInfo{cost: cost, live: 1})
+	i := m.addSlot(m.queue(where), unsafe.Pointer(o), slotInfo{cost: cost, live: 1})
 	o.cell = cell{self: makeRef(i, m.info[i].age, 0), size: 1}
 }
 
 // remove ends o's membership, if it is a member. It can be found until the caller has taken it out
 // of the table.
-func (m *hoard) remove(o *Object) bool {
+func (m *memory) remove(o *Object) bool {
 	where := o.where()
 	if where == nowhere {
 		return false
 	}
 	o.move(nowhere, 0)
-	m.lane(where).n--
+	m.queue(where).n--
 	for i := range o.forms {
 		m.wasteForm(ref(o.forms[i].Load()))
 	}
@@ -166,7 +166,7 @@ func (m *hoard) remove(o *Object) bool {
 	return true
 }
 
-func (m *hoard) wasteForm(r ref) {
+func (m *memory) wasteForm(r ref) {
 	if c := m.form(r); c != nil && !c.unwanted {
 		c.unwanted = true
 		m.waste(&c.cell)
@@ -182,20 +182,20 @@ func (m *slots) form(r ref) *codedForm {
 }
 
 // grow notes that a single object has become n bytes larger.
-func (m *hoard) grow(o *Object, n int64) {
+func (m *memory) grow(o *Object, n int64) {
 	if where := o.where(); where != nowhere && o.x != nil {
 		m.info[o.self.slot()].cost += n
-		m.lane(where).bytes += n
+		m.queue(where).bytes += n
 		m.used += n
 		m.shrink()
 	}
 }
 
-func (m *hoard) reserve(n int64, force bool) bool { return m.bounds.reserve(n, force, m.shrink) }
+func (m *memory) reserve(n int64, force bool) bool { return m.bounds.reserve(n, force, m.shrink) }
 
 // shrink evicts until the rest fits, if need be what has just come. Objects that are being sent
 // stay.
-func (m *hoard) shrink() {
+func (m *memory) shrink() {
 	if m.full() && m.left.held > 0 {
 		m.sift(sifted)
 	}
@@ -212,7 +212,7 @@ func (m *hoard) shrink() {
 // so stays. small says to take one of the small queue, if there is one. As long as an eighth of the
 // memory is waste, no object has to go: they are carried to the front of their queue, until the
 // slabs come that have the waste.
-func (m *hoard) step(small bool) bool {
+func (m *memory) step(small bool) bool {
 	q := &m.main
 	compact := m.small.waste+m.main.waste > m.limit/8
 	switch {
@@ -253,7 +253,7 @@ func (m *hoard) step(small bool) bool {
 }
 
 // judgeSingle decides about an object that has a slot of its own, which has left the queue's list.
-func (m *hoard) judgeSingle(q *lane, i uint32, compact bool) bool {
+func (m *memory) judgeSingle(q *slabQueue, i uint32, compact bool) bool {
 	o := (*Object)(unsafe.Pointer((*m.slots.all.Load())[i].at.Load()))
 	hits, busy := o.hits(), o.busy()
 	if !busy && hits == 0 && !compact {
@@ -280,9 +280,9 @@ func (m *hoard) judgeSingle(q *lane, i uint32, compact bool) bool {
 }
 
 // judgeNext decides about the next record of a slab. It reports whether that was an object.
-func (m *hoard) judgeNext(i uint32, compact bool) bool {
+func (m *memory) judgeNext(i uint32, compact bool) bool {
 	x := &m.info[i]
-	q := m.lane(x.queue)
+	q := m.queue(x.queue)
 	c := (*cell)(m.slots.at(makeRef(i, x.age, int(x.cursor))))
 	x.cursor += c.size
 	m.fetchNext(c, x.used-x.cursor)
@@ -309,7 +309,7 @@ func (m *hoard) judgeNext(i uint32, compact bool) bool {
 // fetchNext has the processor fetch what judgeNext needs of the records behind c, of which its slab
 // has n bytes: it does not have these lines at hand, and there is time until the next record is
 // looked at. Of that one the beginning has been fetched before, so its hash is read at once.
-func (m *hoard) fetchNext(c *cell, n int32) {
+func (m *memory) fetchNext(c *cell, n int32) {
 	if n <= 0 {
 		return
 	}
@@ -326,7 +326,7 @@ func (m *hoard) fetchNext(c *cell, n int32) {
 	}
 }
 
-func (m *hoard) drop(q *lane, o *Object) {
+func (m *memory) drop(q *slabQueue, o *Object) {
 	if q == &m.small {
 		m.ghosts.add(o.hash)
 	}
@@ -336,14 +336,14 @@ func (m *hoard) drop(q *lane, o *Object) {
 
 // carry copies an object, and its coded forms, to the front of a queue, and has lookups find it
 // there. Who has the old one may go on to use it.
-func (m *hoard) carry(o *Object, where, hits uint32) {
-	q := m.lane(where)
+func (m *memory) carry(o *Object, where, hits uint32) {
+	q := m.queue(where)
 	_, p := m.room(q, int(o.size))
 	to := (*Object)(p)
 	to.hash, to.id = o.hash, o.id
 	copy(rest(&to.cell, fixed), rest(&o.cell, fixed))
 	to.seen.Store(o.seen.Load())
-	to.mark.Store(o.mark.Load())
+	to.staleAt.Store(o.staleAt.Load())
 	for i := range o.forms {
 		of := ref(o.forms[i].Load())
 		if c := m.form(of); c != nil && !c.unwanted {
@@ -357,7 +357,7 @@ func (m *hoard) carry(o *Object, where, hits uint32) {
 		to.forms[i].Store(uint64(of))
 	}
 	to.move(where, hits)
-	m.lane(o.where()).n--
+	m.queue(o.where()).n--
 	q.n++
 	m.store.table.replace(&m.slots, o, to)
 	o.move(nowhere, 0)
