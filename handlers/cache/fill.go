@@ -163,7 +163,7 @@ func (f *fill) Head(h *conn.SentHead) (taken bool) {
 	if f.sendStored(h, now, date) {
 		return false
 	}
-	var x rfc9111.Reading
+	var x rfc9111.ResponseReader
 	answer := read(&x, h.Status, h.Fields)
 	c := f.judge(h, answer, now, date)
 	k := &c.kept
@@ -271,7 +271,7 @@ func (f *fill) passFor(d time.Duration, now time.Time) {
 // validated takes a 304 for what is kept.
 func (f *fill) validated(h *conn.SentHead, now, date time.Time) {
 	old := keptOf(f.old)
-	var x, y rfc9111.Reading
+	var x, y rfc9111.ResponseReader
 	said := read(&x, h.Status, h.Fields)
 	if h.Forwarded || !said.Validates(old.etag.of(old.Fields), old.modified()) {
 		f.at.Remove(f.old) // its origin has another one
@@ -423,8 +423,8 @@ func (f *fill) Ready() bool { return f.ready || len(f.interims) > 0 }
 // Unwatch implements loop.Source.
 func (f *fill) Unwatch(*loop.Thread) {}
 
-// read returns what the fields of an answer say to caches. x is the zero Reading.
-func read(x *rfc9111.Reading, status int, fields []conn.Field) *rfc9111.Response {
+// read returns what the fields of an answer say to caches. x is the zero ResponseReader.
+func read(x *rfc9111.ResponseReader, status int, fields []conn.Field) *rfc9111.Response {
 	x.Begin(status)
 	for i := range fields {
 		x.Add(fields[i].Name, fields[i].Value)

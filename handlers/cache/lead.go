@@ -50,7 +50,7 @@ func (p *tap) Head(resp *conn.Response, h *conn.SentHead) conn.Verdict {
 	if f.sendStored(h, now, date) {
 		return conn.Withheld
 	}
-	var x rfc9111.Reading
+	var x rfc9111.ResponseReader
 	answer := read(&x, h.Status, h.Fields)
 	c := f.judge(h, answer, now, date)
 	f.leading.Layer().SetCache(f.use)

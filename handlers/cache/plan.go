@@ -76,16 +76,16 @@ type planResponse struct {
 func (p *plan) decide(q *planRequest, s *planResponse, now time.Time) {
 	use := s.fresh.Use(&q.Request, now)
 	switch {
-	case s.valid && (use == rfc9111.UseFresh || use == rfc9111.UseValidated && !s.stale):
+	case s.valid && (use == rfc9111.UseFresh || use == rfc9111.UseAfterValidation && !s.stale):
 		p.answer(q, s, conn.CacheRevalidated)
 	case use == rfc9111.UseFresh:
 		p.answer(q, s, conn.CacheHit)
 	case use == rfc9111.UseStale:
 		p.answer(q, s, conn.CacheStale)
-	case use == rfc9111.UseWhile:
+	case use == rfc9111.UseStaleWhileRevalidate:
 		p.answer(q, s, conn.CacheStale)
 		p.act = sendsAndForwards
-	case use == rfc9111.UseNothing:
+	case use == rfc9111.UseGatewayTimeout:
 		*p = plan{act: refuses, status: http.StatusGatewayTimeout}
 	default:
 		*p = plan{act: forwards, why: rfc9111.ForwardStale}

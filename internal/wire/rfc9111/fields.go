@@ -60,7 +60,7 @@ func (r *Response) Keeps(name string) bool {
 		http1.HopByHop(name) || http1.Framing(name)) {
 		return false
 	}
-	return !r.without(name)
+	return !r.omits(name)
 }
 
 var (

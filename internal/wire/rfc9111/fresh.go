@@ -24,13 +24,13 @@ const (
 	UseFresh Use = iota
 	// UseStale: send it, though it is stale; the client accepts that.
 	UseStale
-	// UseWhile: send it, and validate it beside (stale-while-revalidate).
-	UseWhile
-	// UseValidated: ask the upstream first, by the answer's validators.
-	UseValidated
-	// UseNothing: the client wants no other answer than a kept one (only-if-cached), and this one
-	// may not be sent: 504 (RFC 9111 section 5.2.1.7).
-	UseNothing
+	// UseStaleWhileRevalidate: send it, and validate it in the background (RFC 5861 section 3).
+	UseStaleWhileRevalidate
+	// UseAfterValidation: validate it first, by a conditional request to the upstream.
+	UseAfterValidation
+	// UseGatewayTimeout: send 504, since the client accepts a kept answer alone (only-if-cached), and
+	// this one may not be sent (RFC 9111 section 5.2.1.7).
+	UseGatewayTimeout
 )
 
 // Now returns the age of the answer (section 4.2.3), as its Age field has it in whole seconds. A
@@ -52,14 +52,14 @@ func (f *Freshness) Use(ask *Request, now time.Time) Use {
 		return UseFresh
 	case stale < 0 || ask.MinFresh > 0:
 	case stale < f.StaleWhileRevalidate:
-		return UseWhile
+		return UseStaleWhileRevalidate
 	case !f.Strict && ask.MaxStale != unset && stale <= ask.MaxStale:
 		return UseStale
 	}
 	if ask.OnlyIfCached {
-		return UseNothing
+		return UseGatewayTimeout
 	}
-	return UseValidated
+	return UseAfterValidation
 }
 
 // IfError reports whether a request may be answered stale, since the upstream has failed or

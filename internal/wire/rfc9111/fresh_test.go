@@ -14,9 +14,9 @@ func TestUse(t *testing.T) {
 	const (
 		fresh     = rfc9111.UseFresh
 		stale     = rfc9111.UseStale
-		while     = rfc9111.UseWhile
-		validated = rfc9111.UseValidated
-		nothing   = rfc9111.UseNothing
+		while     = rfc9111.UseStaleWhileRevalidate
+		validated = rfc9111.UseAfterValidation
+		nothing   = rfc9111.UseGatewayTimeout
 	)
 	for _, tt := range []struct {
 		name, answer string
@@ -124,8 +124,8 @@ func TestExpire(t *testing.T) {
 	f, _ := new(rfc9111.Rules).Store(&ask, &answer, now, now)
 	at := now.Add(10 * second)
 	f.Expire(at)
-	for after, want := range map[time.Duration]rfc9111.Use{0: rfc9111.UseWhile,
-		29 * second: rfc9111.UseWhile, 30 * second: rfc9111.UseValidated} {
+	for after, want := range map[time.Duration]rfc9111.Use{0: rfc9111.UseStaleWhileRevalidate,
+		29 * second: rfc9111.UseStaleWhileRevalidate, 30 * second: rfc9111.UseAfterValidation} {
 		if got := f.Use(&ask, at.Add(after)); got != want {
 			t.Errorf("%v later: use %d, want %d", after, got, want)
 		}

@@ -36,14 +36,14 @@ type Response struct {
 	FromNow  bool
 	Targeted bool // these are of CDN-Cache-Control, X-Accel-Expires or Surrogate-Control
 
-	// Without are the names of the fields that must not be kept, from no-cache="…", private="…" and
+	// Omitted are the names of the fields that must not be kept, from no-cache="…", private="…" and
 	// Connection: lists of tokens.
-	Without []string
+	Omitted []string
 
 	// Instants are Unix seconds; 0 is none.
 	Date         int64
 	Expires      int64
-	Expiring     bool // there is an Expires field; an invalid one means the past
+	HasExpires   bool // there is an Expires field; an invalid one means the past
 	LastModified int64
 	Age          time.Duration
 
@@ -56,7 +56,7 @@ type Response struct {
 
 // ReadResponse reads the fields of an answer in their order.
 func ReadResponse(status int, fields iter.Seq2[string, string]) Response {
-	var r Reading
+	var r ResponseReader
 	r.Begin(status)
 	for name, value := range fields {
 		r.Add(name, value)
@@ -64,9 +64,9 @@ func ReadResponse(status int, fields iter.Seq2[string, string]) Response {
 	return *r.End()
 }
 
-// A Reading is ReadResponse field by field, which allocates nothing where the answer says nothing
-// rare.
-type Reading struct {
+// A ResponseReader reads an answer field by field. It allocates nothing where the answer has no
+// rare field.
+type ResponseReader struct {
 	answer              Response
 	targeted, surrogate *dictionary
 	accel               string
@@ -75,15 +75,15 @@ type Reading struct {
 	expires, date, modified, age bool // there was such a field
 }
 
-// Begin begins to read an answer. x is the zero Reading.
-func (x *Reading) Begin(status int) {
+// Begin begins to read an answer. x is the zero ResponseReader.
+func (x *ResponseReader) Begin(status int) {
 	r := &x.answer
 	r.MaxAge, r.SMaxAge, r.StaleWhileRevalidate, r.StaleIfError = unset, unset, unset, unset
 	r.Status = status
 }
 
 // Add takes the next field.
-func (x *Reading) Add(name, value string) {
+func (x *ResponseReader) Add(name, value string) {
 	r := &x.answer
 	switch len(name) {
 	case len(FieldAge):
@@ -108,7 +108,7 @@ func (x *Reading) Add(name, value string) {
 			if x.expires && at != r.Expires {
 				at = 0 // two that differ: stale (RFC 9111 section 4.2.1)
 			}
-			r.Expires, r.Expiring, x.expires = at, true, true
+			r.Expires, r.HasExpires, x.expires = at, true, true
 		case ascii.EqualFold(name, "Trailer"):
 			r.Trailer = true
 		}
@@ -120,7 +120,7 @@ func (x *Reading) Add(name, value string) {
 			}
 			r.SetCookie = true
 		case ascii.EqualFold(name, "Connection"):
-			r.Without = append(r.Without, value)
+			r.Omitted = append(r.Omitted, value)
 		}
 	case len(FieldXAccelExpires):
 		if x.accel == "" && ascii.EqualFold(name, FieldXAccelExpires) {
@@ -152,7 +152,7 @@ func (x *Reading) Add(name, value string) {
 
 // End returns what the answer says, which is in x. A Set-Cookie that private or no-cache names is
 // none, since it is not kept.
-func (x *Reading) End() *Response {
+func (x *ResponseReader) End() *Response {
 	r := &x.answer
 	r.Vary = x.names.vary()
 	if !r.target(x.targeted) && !r.accel(x.accel) {
@@ -161,7 +161,7 @@ func (x *Reading) End() *Response {
 	if x.surrogate != nil && x.surrogate.content {
 		r.Private = true // for the server that can process it, which has asked for it
 	}
-	if r.SetCookie && r.without("Set-Cookie") {
+	if r.SetCookie && r.omits("Set-Cookie") {
 		r.SetCookie = false
 	}
 	return r
@@ -224,13 +224,13 @@ func (r *Response) list(argument string, bare bool) (whole bool) {
 	if bare || ascii.TrimOWS(argument) == "" {
 		return true
 	}
-	r.Without = append(r.Without, argument)
+	r.Omitted = append(r.Omitted, argument)
 	return false
 }
 
-// without reports whether a field is in one of the lists of Without.
-func (r *Response) without(name string) bool {
-	return slices.ContainsFunc(r.Without, func(list string) bool { return ascii.HasToken(list, name) })
+// omits reports whether a field is in one of the lists of Omitted.
+func (r *Response) omits(name string) bool {
+	return slices.ContainsFunc(r.Omitted, func(list string) bool { return ascii.HasToken(list, name) })
 }
 
 // unix returns a date in Unix seconds; 0 if it is none. To a cache, the case of letters does not

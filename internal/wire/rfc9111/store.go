@@ -72,7 +72,7 @@ func (rules *Rules) Store(ask *Request, answer *Response, asked, now time.Time) 
 		answer.Vary = rules.Vary(answer.Vary)
 	}
 	if answer.SetCookie && rules.ownCookie(answer.cookie) {
-		answer.SetCookie, answer.Without = false, append(answer.Without, "Set-Cookie")
+		answer.SetCookie, answer.Omitted = false, append(answer.Omitted, "Set-Cookie")
 	}
 	switch {
 	case answer.SetCookie && !rules.KeepCookies:
@@ -184,7 +184,7 @@ func (rules *Rules) lifetime(f *Freshness, answer *Response, now time.Time) (exp
 		f.Lifetime = answer.SMaxAge
 	case answer.MaxAge != unset:
 		f.Lifetime = answer.MaxAge
-	case answer.Expiring:
+	case answer.HasExpires:
 		from := answer.Date
 		if from == 0 || answer.FromNow {
 			from = now.Unix() // RFC 9110 section 6.6.1

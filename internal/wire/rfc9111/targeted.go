@@ -48,7 +48,7 @@ func (d *dictionary) member(key string, item sfItem) (ok bool) {
 		*seconds = time.Duration(max(0, min(item.number, maxDelta))) * time.Second
 		return item.kind == sfInteger
 	case c.listed(flag) && item.kind == sfString:
-		c.Without = append(c.Without, item.text)
+		c.Omitted = append(c.Omitted, item.text)
 	case flag != nil:
 		*flag = item.kind == sfTrue
 		return item.kind == sfTrue || item.kind == sfFalse
@@ -110,8 +110,8 @@ func (r *Response) target(d *dictionary) bool {
 	r.Public, r.Private, r.NoCache, r.NoStore = c.Public, c.Private, c.NoCache, c.NoStore
 	r.NoTransform, r.MustUnderstand = c.NoTransform, c.MustUnderstand
 	r.MustRevalidate, r.ProxyRevalidate = c.MustRevalidate, c.ProxyRevalidate
-	r.Without = append(r.Without, c.Without...)
-	r.Expires, r.Expiring, r.Targeted = 0, false, true
+	r.Omitted = append(r.Omitted, c.Omitted...)
+	r.Expires, r.HasExpires, r.Targeted = 0, false, true
 	return true
 }
 
@@ -142,7 +142,7 @@ func (r *Response) accel(value string) bool {
 		d.control.StaleWhileRevalidate, d.control.StaleIfError = r.StaleWhileRevalidate, r.StaleIfError
 	}
 	r.target(&d)
-	r.Expires, r.Expiring, r.FromNow = at, absolute, true
+	r.Expires, r.HasExpires, r.FromNow = at, absolute, true
 	return true
 }
 

@@ -71,12 +71,12 @@ func TestTargetedDirectives(t *testing.T) {
 		"CDN-Cache-Control: no-transform, must-revalidate, proxy-revalidate, must-understand\n"+
 		"Cache-Control: no-store, private")
 	if r.MaxAge != 60*second || r.SMaxAge != 70*second || r.StaleWhileRevalidate != 80*second ||
-		r.StaleIfError != 90*second || !r.Public || r.NoCache || r.Private || r.NoStore || r.Expiring ||
+		r.StaleIfError != 90*second || !r.Public || r.NoCache || r.Private || r.NoStore || r.HasExpires ||
 		!r.NoTransform || !r.MustRevalidate || !r.ProxyRevalidate || !r.MustUnderstand {
 		t.Errorf("%+v", r)
 	}
 	if r.Keeps("a") || r.Keeps("c") || !r.Keeps("d") {
-		t.Errorf("fields left out: %q", r.Without)
+		t.Errorf("fields left out: %q", r.Omitted)
 	}
 	ask := request("")
 	for _, tt := range []struct {
@@ -109,7 +109,7 @@ func FuzzTargeted(f *testing.F) {
 		}
 		r := rfc9111.ReadResponse(200,
 			lines{"Cache-Control: max-age=5", "CDN-Cache-Control:" + field}.all())
-		if !r.Targeted && (r.MaxAge != 5*second || r.NoStore || len(r.Without) > 0) {
+		if !r.Targeted && (r.MaxAge != 5*second || r.NoStore || len(r.Omitted) > 0) {
 			t.Errorf("%q has an effect: %+v", field, r)
 		}
 		if r.MaxAge < -1 || r.MaxAge > 1<<31*second {
@@ -153,7 +153,7 @@ func TestSurrogate(t *testing.T) {
 	}
 	r := response(200, "Surrogate-Control: max-age=60+30")
 	f, _ := new(rfc9111.Rules).Store(&ask, &r, now, now)
-	if got := f.Use(&ask, now.Add(89*second)); got != rfc9111.UseWhile {
+	if got := f.Use(&ask, now.Add(89*second)); got != rfc9111.UseStaleWhileRevalidate {
 		t.Errorf("max-age=60+30 after 89 s: use %d", got)
 	}
 }
