@@ -156,11 +156,11 @@ func TestBridgeSlowClient(t *testing.T) {
 // TestBridgeDeadlines: those of a handler take the place of the server's.
 func TestBridgeDeadlines(t *testing.T) {
 	t.Parallel()
-	const limit = 100 * time.Millisecond
+	const limit, server = 100 * time.Millisecond, wait.Patience
 	bothWays(t, func(t *testing.T, m mode, mount mount) {
 		t.Parallel()
 		ended := make(chan error, 1)
-		s := start(t, m, conn.Config{Limits: conn.Limits{WriteTimeout: 2 * limit, BodyTimeout: 2 * limit},
+		s := start(t, m, conn.Config{Limits: conn.Limits{WriteTimeout: server, BodyTimeout: server},
 			Handler: mount(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 				rc := http.NewResponseController(w)
 				check := func(err error) {
@@ -196,7 +196,7 @@ func TestBridgeDeadlines(t *testing.T) {
 		c := s.Dial()
 		send(t, c, "POST /read HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\n\r\n")
 		<-ended
-		time.Sleep(3 * limit) // longer than body_timeout
+		s.Skip(2 * server)
 		if a := c.Do("POST", "12345"); a.Text != "12345<nil>" {
 			t.Errorf("%q", a.Text)
 		}
