@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"runtime"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -74,11 +75,13 @@ func TestKeptSize(t *testing.T) {
 	}
 	c := s.Dial()
 	round := func(i int) {
-		go func() { _, _ = c.Write([]byte(ask(i))) }()
+		var asking sync.WaitGroup
+		asking.Go(func() { _, _ = c.Write([]byte(ask(i))) })
 		for range n {
 			resp := must.Get(http.ReadResponse(c.R, nil))(t)
 			_, _ = io.Copy(io.Discard, resp.Body)
 		}
+		asking.Wait() // the requests are memory, too
 	}
 	round(0)
 	before, counted := heap(), s.stats().MemoryBytes
@@ -88,7 +91,8 @@ func TestKeptSize(t *testing.T) {
 	if used > 1638 {
 		t.Errorf("%d bytes each", used)
 	}
-	if used > counted {
+	const others = 32 << 10 / n // what other goroutines have allocated meanwhile
+	if used > counted+others {
 		t.Errorf("%d bytes each, %d are counted", used, counted)
 	}
 }
