@@ -123,7 +123,7 @@ func TestSteadyButSlowReader(t *testing.T) {
 		t.Run(row.m.Name, func(t *testing.T) {
 			t.Parallel()
 			const size = 64 << 10
-			u := &websocket.Upgrader{PingInterval: 500 * time.Millisecond,
+			u := &websocket.Upgrader{PingInterval: 100 * time.Millisecond,
 				IdleTimeout: 1500 * time.Millisecond, WriteTimeout: time.Second}
 			ends := make(chan error, 1)
 			s := start(t, row.m, choosing(u, func(req *conn.Request) talk {
@@ -209,6 +209,7 @@ func TestSteadyButSlowReader(t *testing.T) {
 					t.Errorf("ended with %d", got)
 				}
 				if pings == 0 {
+					pace.starved()
 					t.Error("no pings")
 				}
 			}
