@@ -11,6 +11,7 @@ import (
 // A primary becomes a replica and runs on, and the address leads to the new primary. The former one
 // keeps the connections, and refuses whatever is written.
 func TestPrimaryIsDemoted(t *testing.T) {
+	t.Parallel()
 	first, second := broker.Start(t), broker.Start(t)
 	second.Replicate(first)
 	w := startWire(t, first)
@@ -46,6 +47,7 @@ func TestPrimaryIsDemoted(t *testing.T) {
 // The broker that takes over did not get the last message. It has a long history, of many origins,
 // of which a process reads the end alone when it follows a topic: none of that is news.
 func TestLastMessageIsLost(t *testing.T) {
+	t.Parallel()
 	first, second := broker.Start(t), broker.Start(t)
 	do := first.Stay()
 	for i := range 300 {

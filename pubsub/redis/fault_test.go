@@ -23,6 +23,7 @@ import (
 
 // One process is cut off, and both sides go on. Then everybody has everything, in order.
 func TestOneIsCutOff(t *testing.T) {
+	t.Parallel()
 	b := broker.Start(t)
 	w := startWire(t, b)
 	rooms.CutOff(t, w.Wire, startNode(t, w.url()).Node, startNode(t, b.URL()).Node)
@@ -54,6 +55,7 @@ func TestCutOffWithoutTopics(t *testing.T) {
 // The connections break again and again while both publish: acknowledgements are lost, and batches
 // are sent twice.
 func TestConnectionsBreak(t *testing.T) {
+	t.Parallel()
 	b := broker.Start(t)
 	w1, w2 := startWire(t, b), startWire(t, b)
 	one, two := startNode(t, w1.url()), startNode(t, w2.url())

@@ -63,6 +63,7 @@ func pending(b *broker.Broker, topic string) int64 {
 // Of a queue group, one member gets each message, in whichever process it is. When a process
 // leaves, the others get all.
 func TestQueueGroup(t *testing.T) {
+	t.Parallel()
 	b := broker.Start(t)
 	one, two, three := startNode(t, b.URL()), startNode(t, b.URL()), startNode(t, b.URL())
 	at := []*follower{one.Follow(one.Hub.Topic("jobs"), workers),

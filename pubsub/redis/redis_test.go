@@ -22,6 +22,7 @@ func TestOneRoomOfSeveralProcesses(t *testing.T) {
 }
 
 func TestBrokerIsKilledAndRestarted(t *testing.T) {
+	t.Parallel()
 	b := broker.Start(t)
 	one, two := startNode(t, b.URL()), startNode(t, b.URL())
 	room1, room2 := one.Hub.Topic("room"), two.Hub.Topic("room")

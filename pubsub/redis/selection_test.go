@@ -107,6 +107,7 @@ func TestStreamOfAll(t *testing.T) {
 
 // The broker is killed, and then forgets everything: a pattern and a group go on.
 func TestSelectionsOfBrokerThatForgets(t *testing.T) {
+	t.Parallel()
 	b := broker.Start(t)
 	one, two := startNode(t, b.URL()), startNode(t, b.URL())
 	at := one.Follow(one.Hub.Pattern("room.*"), pubsub.Options{})
