@@ -36,7 +36,7 @@ type fill struct {
 	request     rfc9111.Request
 	old         *cachestore.Object // that is validated; nil: none
 	requestTime time.Time
-	markedKey   uint64 // see Store.uncacheable
+	markedKey   uint64 // see Store.hitForMiss
 	background  conn.BackgroundSubrequest
 	req         *conn.Request // the subrequest's, while its handler runs
 	keep        bool          // no rule of the operator's is against it, and somebody wants it
@@ -67,11 +67,11 @@ type fill struct {
 	gone    bool // its client has left
 	toEnd   bool // then: it is fetched to its end all the same, while it is going to be kept
 
-	coming coming          // the answer's, see Head.Meta
-	text   []byte          // to make the answer's Fields in
-	space  cachestore.Fill // of one that leads
-	users  int8            // the leader and the subrequest, as far as they have not released f
-	handle conn.Handler    // answers
+	arriving arriving        // the answer's, see Head.Meta
+	text     []byte          // to make the answer's Fields in
+	space    cachestore.Fill // of one that leads
+	users    int8            // the leader and the subrequest, as far as they have not released f
+	handle   conn.Handler    // answers
 }
 
 // fills are those that nobody uses.
@@ -187,7 +187,7 @@ func (f *fill) Head(h *conn.SentHead) (taken bool) {
 	head := k.head(h.Status, h.Reason, string(f.text), variant, tags)
 	if k.shared {
 		c.fill.Store(f)
-		head.Coming = c
+		head.Arriving = c
 		if f.head = f.to.Start(head, h.Length); f.head != nil {
 			return false
 		}
@@ -236,9 +236,9 @@ func (f *fill) pass(status int, now time.Time) {
 	switch {
 	case f.why == rfc9111.WhyRequest, !f.keep:
 	case status >= 500:
-		f.passFor(uncacheableShort, now)
+		f.passFor(hitForMissShort, now)
 	default:
-		f.passFor(uncacheableLong, now)
+		f.passFor(hitForMissLong, now)
 	}
 }
 
@@ -250,14 +250,14 @@ func (f *fill) untaken(status int, now time.Time) {
 	case f.to.Beyond():
 		f.passFor(0, now) // another client's may be kept at once
 	default:
-		f.passFor(uncacheableShort, now) // there may be some in a moment
+		f.passFor(hitForMissShort, now) // there may be some in a moment
 	}
 }
 
 // passFor marks the key for d, 0: not at all.
 func (f *fill) passFor(d time.Duration, now time.Time) {
 	if d > 0 {
-		f.l.store.uncacheable.add(f.markedKey, now, d)
+		f.l.store.hitForMiss.add(f.markedKey, now, d)
 	}
 	switch f.why {
 	case rfc9111.WhyAuthorized, rfc9111.WhySetCookie: // others may get another one
@@ -278,7 +278,7 @@ func (f *fill) validated(h *conn.SentHead, now, date time.Time) {
 		f.stop(cachestore.ErrAgain)
 		return
 	}
-	k := &new(coming).kept
+	k := &new(arriving).kept
 	k.relayed, k.shared = old.relayed, true
 	var fields []conn.Field
 	for _, field := range old.list() {
@@ -323,7 +323,7 @@ func (f *fill) stop(err error) {
 func (f *fill) over(err error) {
 	f.ended, f.err = true, err
 	if f.head != nil {
-		if c, ok := f.head.Coming.(*coming); ok {
+		if c, ok := f.head.Arriving.(*arriving); ok {
 			c.fill.Store(nil)
 		}
 	}

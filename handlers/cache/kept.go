@@ -39,9 +39,9 @@ var _ [unsafe.Sizeof(cachestore.Meta{}) - unsafe.Sizeof(kept{})]struct{}
 
 func (k *kept) meta() *cachestore.Meta { return (*cachestore.Meta)(unsafe.Pointer(k)) }
 
-// coming is a kept of an answer that comes, and who brings it: nothing else of that may stay with
-// an answer that is kept. The memory behind kept is for Meta to be as large as it says.
-type coming struct {
+// arriving is the kept of an answer that arrives, and what fetches it: nothing else of that may
+// stay with an answer that is kept. The memory behind kept is for Meta to be as large as it says.
+type arriving struct {
 	kept
 	_    [unsafe.Sizeof(cachestore.Meta{}) - unsafe.Sizeof(kept{})]byte
 	fill atomic.Pointer[fill]
@@ -64,7 +64,7 @@ func metaOf(o *cachestore.Object) *kept { return (*kept)(unsafe.Pointer(o.Meta()
 
 // filling returns what brings the answer; nil: all of it has come.
 func (k answer) filling() *fill {
-	if c, ok := k.Coming.(*coming); ok {
+	if c, ok := k.Arriving.(*arriving); ok {
 		return c.fill.Load()
 	}
 	return nil
@@ -171,7 +171,7 @@ func (s *Store) note(h *cachestore.Head) string {
 
 // parse makes Meta of a head that the store has read.
 func (s *Store) parse(h *cachestore.Head, text string) {
-	k := &new(coming).kept
+	k := &new(arriving).kept
 	k.shared = true
 	k.readFields(h.Fields)
 	k.fresh.Validate = true // if the note says nothing

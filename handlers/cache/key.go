@@ -35,7 +35,7 @@ import (
 // usualKey is how long a key is that is made on the stack.
 const usualKey = 512
 
-// maxKey is how long a key may be. A request with a longer one goes past the cache.
+// maxKey is how long a key may be. A request with a longer one bypasses the cache.
 const maxKey = 8 << 10
 
 // spelling is what appendFirst has to say to appendRest.

@@ -15,7 +15,7 @@ import (
 )
 
 // maxLookups is how many times a request looks for an answer, where others change what is kept
-// meanwhile. Then it goes past the cache.
+// meanwhile. Then it bypasses the cache.
 const maxLookups = 4
 
 // serve is the handler.
@@ -24,7 +24,7 @@ func (l *layer) serve(req *conn.Request, resp *conn.Response) int {
 	method := req.Method()
 	at := l.store.at.Load()
 	if method == methodPurge {
-		return l.purged(req, resp, at)
+		return l.servePurge(req, resp, at)
 	}
 	if at == nil { // it is another process's, see Share
 		if !l.store.ever.Load() && !l.store.noted.Swap(true) {
@@ -33,22 +33,22 @@ func (l *layer) serve(req *conn.Request, resp *conn.Response) int {
 					"Configure")
 		}
 		if method == http.MethodGet || method == http.MethodHead {
-			return l.past(req, resp, rfc9111.ForwardBypass)
+			return l.forward(req, resp, rfc9111.ForwardBypass)
 		}
-		return l.change(req, resp, nil, method)
+		return l.invalidating(req, resp, nil, method)
 	}
 	if method != http.MethodGet && method != http.MethodHead {
-		return l.change(req, resp, at, method)
+		return l.invalidating(req, resp, at, method)
 	}
-	q, past := l.read(req, resp, method)
-	if past {
-		return l.past(req, resp, rfc9111.ForwardBypass)
+	q, bypass := l.read(req, resp, method)
+	if bypass {
+		return l.forward(req, resp, rfc9111.ForwardBypass)
 	}
 	var space [usualKey]byte
 	text, way := l.appendFirst(space[:0], req)
 	line := at.Line(text)
 	if text = l.appendRest(text, req, way); len(text) > maxKey {
-		return l.past(req, resp, rfc9111.ForwardBypass)
+		return l.forward(req, resp, rfc9111.ForwardBypass)
 	}
 	// What is fresh is found and sent without a copy of the key, and what is known not to be kept is
 	// passed on.
@@ -66,11 +66,11 @@ func (l *layer) serve(req *conn.Request, resp *conn.Response) int {
 			status, _ := l.send(req, resp, o, &s, &p, now)
 			return status
 		}
-	case method == http.MethodGet && !q.OnlyIfCached && !q.Authorized && !l.named(req) &&
-		l.store.uncacheable.has(key.Hash(), now):
+	case method == http.MethodGet && !q.OnlyIfCached && !q.Authorized && !l.identified(req) &&
+		l.store.hitForMiss.has(key.Hash(), now):
 		// A part is asked for as a part: what is too long is no whole to look at.
-		if q.Ranged || !l.store.uncacheable.probe(key.Hash(), now) {
-			return l.past(req, resp, why)
+		if q.Ranged || !l.store.hitForMiss.probe(key.Hash(), now) {
+			return l.forward(req, resp, why)
 		}
 		probe = true
 	}
@@ -78,11 +78,11 @@ func (l *layer) serve(req *conn.Request, resp *conn.Response) int {
 }
 
 // miss answers a request for which there is nothing fresh among what was seen. probe is that of
-// uncacheable.
+// hitForMiss.
 func (l *layer) miss(req *conn.Request, resp *conn.Response, at *opened, key cachestore.Key,
 	seen []*cachestore.Object, q *planRequest, probe bool) int {
 	r, request := req.Layer(), &q.Request
-	request.Authorized = request.Authorized || l.named(req)
+	request.Authorized = request.Authorized || l.identified(req)
 	var validated *cachestore.Object
 	for attempt := range maxLookups {
 		now := l.store.now(req)
@@ -109,12 +109,12 @@ func (l *layer) miss(req *conn.Request, resp *conn.Response, at *opened, key cac
 			return http.StatusGatewayTimeout
 		}
 		if request.Method == http.MethodHead {
-			return l.past(req, resp, why)
+			return l.forward(req, resp, why)
 		}
 		mark := markOf(key, request)
-		marked := l.store.uncacheable.has(mark, now)
+		marked := l.store.hitForMiss.has(mark, now)
 		if marked && (o == nil || attempt > 0) && !(probe && attempt == 0) {
-			return l.past(req, resp, why)
+			return l.forward(req, resp, why)
 		}
 		var status int
 		var again error
@@ -128,12 +128,12 @@ func (l *layer) miss(req *conn.Request, resp *conn.Response, at *opened, key cac
 			return status
 		}
 	}
-	return l.past(req, resp, rfc9111.ForwardMiss)
+	return l.forward(req, resp, rfc9111.ForwardMiss)
 }
 
-// named reports whether the application learns who the client is, other than by what the client
-// says: from `auth`, or by a certificate.
-func (l *layer) named(req *conn.Request) bool {
+// identified reports whether the application learns who the client is from another source than the
+// client's fields: from `auth`, or by a certificate.
+func (l *layer) identified(req *conn.Request) bool {
 	r := req.Layer()
 	if req.User() != "" || r.HeadersReplaced() {
 		return true
@@ -145,12 +145,12 @@ func (l *layer) named(req *conn.Request) bool {
 	return state != nil && len(state.VerifiedChains) > 0
 }
 
-// read reads what a GET or HEAD says to caches. past says that it is none of the cache's affairs:
-// it has a body, which an application may look at; it would change the protocol; it has conditions
-// that only the origin can judge; it names fields that are not sent on, which a key, Vary and rules
-// would read; it is asked about another request; or the operator says so.
+// read reads what a GET or HEAD says to caches. bypass says that the cache leaves the request to
+// the handler: it has a body, which an application may look at; it would change the protocol; it
+// has conditions that only the origin can judge; it names fields that are not sent on, which a key,
+// Vary and rules would read; it is asked about another request; or the operator says so.
 func (l *layer) read(req *conn.Request, resp *conn.Response,
-	method string) (q planRequest, past bool) {
+	method string) (q planRequest, bypass bool) {
 	r := req.Layer()
 	if q = (planRequest{Request: rfc9111.Plain(method), from: r, coding: l.coding}); r.TellsCaches() {
 		q = l.planRequest(req, resp, rfc9111.ReadRequest(method, r))
@@ -158,9 +158,9 @@ func (l *layer) read(req *conn.Request, resp *conn.Response,
 			q.Ignore()
 		}
 		_, upgrades := r.HeaderView("Upgrade")
-		past = q.Guarded || upgrades || namesFields(r)
+		bypass = q.Guarded || upgrades || namesFields(r)
 	}
-	return q, past || req.ContentLength() != 0 || r.IsSubrequest() ||
+	return q, bypass || req.ContentLength() != 0 || r.IsSubrequest() ||
 		len(l.bypass) > 0 && holds(l.bypass, r)
 }
 
@@ -186,7 +186,7 @@ func holds(all []*rules.Match, q rules.Asked) bool {
 	return false
 }
 
-// markOf is what uncacheable knows a key by. Answers to requests with Authorization are often not
+// markOf is what hitForMiss has of a key. Answers to requests with Authorization are often not
 // kept, whatever becomes of others.
 func markOf(key cachestore.Key, request *rfc9111.Request) uint64 {
 	if request.Authorized {
@@ -209,8 +209,8 @@ func (l *layer) find(objects []*cachestore.Object,
 	return nil, rfc9111.ForwardURIMiss
 }
 
-// past has the handler answer the request itself.
-func (l *layer) past(req *conn.Request, resp *conn.Response, why rfc9111.Forward) int {
+// forward has the handler answer the request itself.
+func (l *layer) forward(req *conn.Request, resp *conn.Response, why rfc9111.Forward) int {
 	use := conn.CacheMiss
 	if why == rfc9111.ForwardBypass || why == rfc9111.ForwardMethod {
 		use = conn.CacheBypass
@@ -244,9 +244,10 @@ func removeForThisCache(h *conn.Header) {
 	}
 }
 
-// change passes a request of another method on, and drops what is kept if the answer says that it
-// is not true any more (RFC 9111 section 4.4).
-func (l *layer) change(req *conn.Request, resp *conn.Response, at *opened, method string) int {
+// invalidating forwards a request of another method, and drops what is kept if the answer
+// invalidates it (RFC 9111 section 4.4).
+func (l *layer) invalidating(req *conn.Request, resp *conn.Response, at *opened,
+	method string) int {
 	req.Layer().SetCache(conn.CacheBypass)
 	resp.Layer().BeforeHead(forwarded[rfc9111.ForwardMethod])
 	if l.key != nil || !rfc9111.Unsafe(method) {
@@ -257,12 +258,12 @@ func (l *layer) change(req *conn.Request, resp *conn.Response, at *opened, metho
 	var marked cachestore.Marked
 	resp.Layer().BeforeHead(func(req *conn.Request, resp *conn.Response, status int) {
 		if !headed {
-			headed, marked = true, l.changed(req, resp, method, status)
+			headed, marked = true, l.invalidate(req, resp, method, status)
 		}
 	})
 	status := l.next(req, resp)
 	if !headed {
-		headed, marked = true, l.changed(req, resp, method, cmp.Or(status, http.StatusOK))
+		headed, marked = true, l.invalidate(req, resp, method, cmp.Or(status, http.StatusOK))
 	}
 	if marked != (cachestore.Marked{}) {
 		_ = at.beside(req, marked.Wait)
@@ -270,9 +271,9 @@ func (l *layer) change(req *conn.Request, resp *conn.Response, at *opened, metho
 	return status
 }
 
-// changed drops what an answer with that status, whose head is complete, makes invalid. It does not
-// wait for the disk.
-func (l *layer) changed(req *conn.Request, resp *conn.Response, method string,
+// invalidate drops what an answer with that status, whose head is complete, invalidates. It does
+// not wait for the disk.
+func (l *layer) invalidate(req *conn.Request, resp *conn.Response, method string,
 	status int) (marked cachestore.Marked) {
 	if !rfc9111.Invalidates(method, status) {
 		return marked
@@ -373,7 +374,7 @@ func (l *layer) fetch(req *conn.Request, resp *conn.Response, q *fetch, reader *
 	case err == loop.ErrDeadlineExceeded:
 		reader.Unlist()
 		// The next ones do not wait as long, one after the other; the head that comes ends that.
-		l.store.uncacheable.add(q.markedKey, l.store.now(req), uncacheableLong)
+		l.store.hitForMiss.add(q.markedKey, l.store.now(req), hitForMissLong)
 	}
 	_ = reader.Close()
 	switch {
@@ -397,7 +398,7 @@ func (l *layer) fetch(req *conn.Request, resp *conn.Response, q *fetch, reader *
 		}
 	}
 	if f == nil {
-		return l.past(req, resp, q.why), nil, nil
+		return l.forward(req, resp, q.why), nil, nil
 	}
 	r.TookUpstream(f.background)
 	r.SetCache(use(q))

@@ -79,7 +79,7 @@ func (p *tap) Head(resp *conn.Response, h *conn.SentHead) conn.Verdict {
 }
 
 // keeps keeps an answer that is there at once, and begins to keep another one.
-func (f *fill) keeps(h *conn.SentHead, c *coming, answer *rfc9111.Response) conn.Verdict {
+func (f *fill) keeps(h *conn.SentHead, c *arriving, answer *rfc9111.Response) conn.Verdict {
 	k := &c.kept
 	variant, tags := variantOf(answer.Vary, f.leading.Layer()), tagsOf(h.Fields)
 	if f.whole(h, variant, tags, k) {
@@ -87,7 +87,7 @@ func (f *fill) keeps(h *conn.SentHead, c *coming, answer *rfc9111.Response) conn
 	}
 	c.fill.Store(f)
 	head := k.head(h.Status, h.Reason, string(f.text), variant, tags)
-	head.Coming = c
+	head.Arriving = c
 	if f.head = f.to.Start(head, h.Length); f.head == nil {
 		f.untaken(h.Status, f.l.store.now(f.leading))
 		f.stop(cachestore.ErrAgain)
@@ -229,17 +229,17 @@ func (f *fill) sendStored(h *conn.SentHead, now, date time.Time) bool {
 }
 
 // judge decides whether an answer is kept, and marks the key of one that is not.
-func (f *fill) judge(h *conn.SentHead, answer *rfc9111.Response, now, date time.Time) *coming {
+func (f *fill) judge(h *conn.SentHead, answer *rfc9111.Response, now, date time.Time) *arriving {
 	f.changed = f.old != nil && (h.Status < 400 || h.Status == 404 || h.Status == 410)
 	rules := f.l.rulesFor(h.Status)
-	c := &f.coming
+	c := &f.arriving
 	k := &c.kept
 	k.relayed = h.Relayed
 	k.fresh, f.why = rules.Store(&f.request, answer, f.requestTime, date)
 	k.fresh.Received = now.UnixNano()
 	k.shared = f.why == rfc9111.Kept && f.keep && !h.Forwarded
 	if k.shared {
-		f.l.store.uncacheable.remove(f.markedKey)
+		f.l.store.hitForMiss.remove(f.markedKey)
 	} else {
 		f.to.Keep(false)
 		f.pass(h.Status, now)

@@ -175,13 +175,13 @@ func (s *Store) apply(all ...purgeMessage) cachestore.Marked {
 	}
 	list := make([]cachestore.Purge, len(all))
 	for i := range all {
-		list[i] = all[i].below()
+		list[i] = all[i].storePurge()
 	}
 	return at.Mark(list...)
 }
 
-// below returns the purge of what is below.
-func (p *purgeMessage) below() cachestore.Purge {
+// storePurge returns the purge for the cachestore.
+func (p *purgeMessage) storePurge() cachestore.Purge {
 	one := cachestore.Purge{All: p.All, Tags: p.Tags, Soft: p.Soft}
 	if p.Site != nil {
 		one.Owner = append([]byte{}, *p.Site...)
@@ -271,11 +271,11 @@ func urlsOf(u string, whole bool) (urls [][]byte) {
 // methodPurge is what other caches have as well; no RFC has it.
 const methodPurge = "PURGE"
 
-// purged answers the method PURGE: the URL of the request goes, for http and https, or with a "*"
-// at its end all that begins so; or, with Surrogate-Key or Cache-Tag, what has one of these tags.
-// With Soft-Purge it becomes stale. Only clients of purge_from may do that, and it is for the host
-// of the request, and the tags of its site.
-func (l *layer) purged(req *conn.Request, resp *conn.Response, at *opened) int {
+// servePurge answers the method PURGE. It purges the URL of the request, for http and https, or
+// with a "*" at the end all URLs that begin so; or, with Surrogate-Key or Cache-Tag, answers that
+// have one of these tags. With Soft-Purge they become stale. Only clients of purge_from may do
+// that, and only for the host of the request, and the tags of its site.
+func (l *layer) servePurge(req *conn.Request, resp *conn.Response, at *opened) int {
 	req.Layer().SetCache(conn.CacheBypass)
 	if l.purgeFrom == nil || !l.purgeFrom.Contains(req.RemoteAddr().Addr()) {
 		return http.StatusForbidden

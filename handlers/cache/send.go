@@ -115,7 +115,7 @@ func (l *layer) instead(req *conn.Request, resp *conn.Response, p *plan, why rfc
 	if p.only {
 		return http.StatusGatewayTimeout // RFC 9111 section 5.2.1.7
 	}
-	return l.past(req, resp, why)
+	return l.forward(req, resp, why)
 }
 
 // ofContent are fields that describe a content, which an error does not have.

@@ -24,8 +24,8 @@ type Options struct {
 // splitAt is how long bodies are that are on disk, where there is a folder.
 const splitAt = 64 << 10
 
-// below returns the options of what is below.
-func (s *Store) below(o Options) cachestore.Options {
+// storeOptions returns the options of the cachestore.
+func (s *Store) storeOptions(o Options) cachestore.Options {
 	return cachestore.Options{Memory: o.Memory, MaxObject: o.MaxObject, Folder: o.Folder, Disk: o.Disk,
 		Split: splitAt, Wait: true, Note: s.note, Parse: s.parse, Logger: o.Logger}
 }
@@ -40,13 +40,13 @@ func CheckFolder(folder string) error { return cachestore.CheckFolder(folder) }
 // Store is what layers keep answers in: any number of layers, on all loops. As long as it is not
 // open, layers pass all requests on. Any goroutine may call its methods.
 type Store struct {
-	at          atomic.Pointer[opened]
-	missed      atomic.Bool // see Missed
-	ever        atomic.Bool // it was open
-	noted       atomic.Bool // that it was not, and has requests
-	uncacheable uncacheable
-	share       atomic.Pointer[func(text []byte, lasting bool)] // see Share
-	refreshes   refreshes                                       // on their way, beside requests
+	at         atomic.Pointer[opened]
+	missed     atomic.Bool // see Missed
+	ever       atomic.Bool // it was open
+	noted      atomic.Bool // that it was not, and has requests
+	hitForMiss hitForMiss
+	share      atomic.Pointer[func(text []byte, lasting bool)] // see Share
+	refreshes  refreshes                                       // on their way, beside requests
 	// of *refreshes, those of a site, by its name
 	sites sync.Map
 	clock clock
@@ -77,13 +77,13 @@ func Open(o Options) (*Store, error) {
 func (s *Store) Configure(o Options) error {
 	was := s.at.Load()
 	if was != nil && was.folder == o.Folder {
-		was.Store.Configure(s.below(o))
+		was.Store.Configure(s.storeOptions(o))
 		return nil
 	}
 	if was != nil || o.Folder == "" {
 		s.Missed()
 	}
-	at, err := cachestore.New(s.below(o))
+	at, err := cachestore.New(s.storeOptions(o))
 	if err != nil {
 		return err
 	}
@@ -139,33 +139,33 @@ func (s *Store) date(req *conn.Request) time.Time {
 	return s.clock.machine(req.Thread.Loop().Time())
 }
 
-// uncacheable remembers keys whose answers were not kept, by their hashes (hit-for-miss): until the
-// mark is over, requests for them do not wait for each other. A mark that is lost, or another
+// hitForMiss remembers keys whose answers were not kept, by their hashes, as Varnish does: until
+// the mark is over, requests for them do not wait for each other. A mark that is lost, or another
 // key's, costs or spares a wait, no more.
-type uncacheable struct {
+type hitForMiss struct {
 	slots  [1 << 12]atomic.Uint64 // 40 bits of the hash, and the end in Unix seconds, modulo 1<<24
 	probed [1 << 12]atomic.Uint32 // Unix seconds, modulo 1<<32, see probe
 }
 
-// Marks last uncacheableLong if the answer says that it is for nobody else, and else
-// uncacheableShort: an error may be over in a moment.
+// Marks last hitForMissLong if the answer says that it is for nobody else, and else
+// hitForMissShort: an error may be over in a moment.
 const (
-	uncacheableLong  = 30 * time.Second
-	uncacheableShort = time.Second
+	hitForMissLong  = 30 * time.Second
+	hitForMissShort = time.Second
 )
 
 const secondBits = 24
 
-func (p *uncacheable) slot(key uint64) (*atomic.Uint64, uint64) {
+func (p *hitForMiss) slot(key uint64) (*atomic.Uint64, uint64) {
 	return &p.slots[p.index(key)], key >> secondBits << secondBits
 }
 
 // index is that of a key's slot. The lowest bits alone are those of its URL.
-func (p *uncacheable) index(key uint64) uint64 {
+func (p *hitForMiss) index(key uint64) uint64 {
 	return (key ^ key>>secondBits) % uint64(len(p.slots))
 }
 
-func (p *uncacheable) add(key uint64, now time.Time, d time.Duration) {
+func (p *hitForMiss) add(key uint64, now time.Time, d time.Duration) {
 	slot, tag := p.slot(key)
 	p.probed[p.index(key)].Store(uint32(now.Unix()))
 	slot.Store(tag | uint64(now.Add(d).Unix())&(1<<secondBits-1))
@@ -174,27 +174,27 @@ func (p *uncacheable) add(key uint64, now time.Time, d time.Duration) {
 // probe reports whether a request for a marked key should look whether its answer may be kept after
 // all, and nobody waits for that: once in a second. A page may be for one client only where that
 // has a session, or gets one, and such clients come all the time.
-func (p *uncacheable) probe(key uint64, now time.Time) bool {
+func (p *hitForMiss) probe(key uint64, now time.Time) bool {
 	at, second := &p.probed[p.index(key)], uint32(now.Unix())
 	last := at.Load()
 	return last != second && at.CompareAndSwap(last, second)
 }
 
-func (p *uncacheable) remove(key uint64) {
+func (p *hitForMiss) remove(key uint64) {
 	slot, tag := p.slot(key)
 	if v := slot.Load(); v>>secondBits<<secondBits == tag {
 		slot.CompareAndSwap(v, 0)
 	}
 }
 
-func (p *uncacheable) has(key uint64, now time.Time) bool {
+func (p *hitForMiss) has(key uint64, now time.Time) bool {
 	slot, tag := p.slot(key)
 	v := slot.Load()
 	if v == 0 || v>>secondBits<<secondBits != tag {
 		return false
 	}
 	left := (v - uint64(now.Unix())) & (1<<secondBits - 1)
-	return left > 0 && left <= uint64(uncacheableLong/time.Second)
+	return left > 0 && left <= uint64(hitForMissLong/time.Second)
 }
 
 // Stats are counts since the store was opened, and what it holds now.

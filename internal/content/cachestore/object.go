@@ -19,8 +19,8 @@ type Head struct {
 	Tags   string // for Purge, with one space between two
 	Reason string // another reason phrase than the usual one
 	// what the layer has made of all that, and whatever else it has to know; nil: nothing
-	Meta   *Meta
-	Coming any // the layer's, while the answer comes; it is not kept
+	Meta     *Meta
+	Arriving any // the layer's, while the answer comes; it is not kept
 }
 
 // Meta is memory for a struct of the layer's without pointers.
