@@ -38,7 +38,7 @@ func (m *module) sibling(req *conn.Request, resp *conn.Response, f *opened) *ope
 		// with an ending behind it, it is not, either.
 		var name, key [usualName]byte
 		s, status := m.openAs(req.Loop(), siblingKey(key[:0], f, c),
-			append(append(name[:0], f.facts.name...), c.Ending()...))
+			append(append(name[:0], f.facts.name...), c.Extension()...))
 		switch {
 		case status != 0:
 		case older(s.facts.mtime, f.facts.mtime):

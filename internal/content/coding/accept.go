@@ -36,8 +36,8 @@ var names = [Kinds]string{"identity", "gzip", "br", "zstd"}
 // String returns the name that the coding has in header fields.
 func (c Coding) String() string { return names[c] }
 
-// Ending returns the end of the names of files that hold the encoded form of others.
-func (c Coding) Ending() string { return [Kinds]string{"", ".gz", ".br", ".zst"}[c] }
+// Extension returns the extension of the names of files that hold the encoded form of others.
+func (c Coding) Extension() string { return [Kinds]string{"", ".gz", ".br", ".zst"}[c] }
 
 // Named returns the coding of a name, in any case of letters. RFC 9110 section 8.4.1.3 has x-gzip
 // mean gzip.

@@ -116,11 +116,11 @@ func (c *Cache) Put(key Key, body []byte) {
 	e.body.Resolve(body)
 }
 
-// Make encodes what from has, on a goroutine of its own, which beside starts, and calls Put. At the
+// Make encodes what from has, on a goroutine of its own, which start starts, and calls Put. At the
 // end the goroutine calls unchanged, and puts nothing if the file is not in the key's state any
 // more.
-func (c *Cache) Make(beside func(func()), key Key, from io.Reader, unchanged func() bool) {
-	beside(func() {
+func (c *Cache) Make(start func(func()), key Key, from io.Reader, unchanged func() bool) {
+	start(func() {
 		var body []byte
 		// A panic of an encoder is not the end of the process: the file is then encoded while it is
 		// sent, and what fails there is logged.

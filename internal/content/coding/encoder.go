@@ -18,7 +18,7 @@ type Encoder struct {
 	coding Coding
 	level  int
 	dst    io.Writer
-	w      *machine // nil: at rest, or before the first Write
+	w      *pooledWriter // nil: at rest, or before the first Write
 
 	counted bool // what w takes is within inUse
 
@@ -36,8 +36,8 @@ type writer interface {
 	Reset(io.Writer)
 }
 
-// machine is a writer with its destination, which its pool must not hold.
-type machine struct {
+// pooledWriter is a writer with its destination. Its pool must not hold the destination.
+type pooledWriter struct {
 	writer
 	to struct{ io.Writer }
 }
@@ -56,9 +56,9 @@ var costs = [Kinds][10]int64{
 func (e *Encoder) cost() int64 { return costs[e.coding][e.level] << 10 }
 
 var (
-	inUse    atomic.Int64 // bytes
-	encoders = sync.Pool{New: func() any { return new(Encoder) }}
-	machines [Kinds][10]sync.Pool // by level
+	inUse       atomic.Int64 // bytes
+	encoders    = sync.Pool{New: func() any { return new(Encoder) }}
+	writerPools [Kinds][10]sync.Pool // by level
 )
 
 // NewEncoder returns an encoder. It returns nil if those in use take all of MaxMemory: the body is
@@ -92,12 +92,12 @@ func (e *Encoder) Begin(dst io.Writer) { e.dst = dst }
 // gzipHeader has neither a name nor a time, and an unknown system (RFC 1952 section 2.3).
 const gzipHeader = "\x1f\x8b\x08\x00\x00\x00\x00\x00\x00\xff"
 
-// wake takes a writer from its pool if the encoder has none. If there is no memory for one, e.w
-// stays nil.
-func (e *Encoder) wake() error {
+// takeWriter takes a writer from its pool if the encoder has none. If there is no memory for one,
+// e.w stays nil.
+func (e *Encoder) takeWriter() error {
 	if e.w == nil && e.count() {
-		if e.w, _ = machines[e.coding][e.level].Get().(*machine); e.w == nil {
-			e.w = &machine{writer: newWriter(e.coding, e.level)}
+		if e.w, _ = writerPools[e.coding][e.level].Get().(*pooledWriter); e.w == nil {
+			e.w = &pooledWriter{writer: newWriter(e.coding, e.level)}
 		}
 		e.w.to.Writer = e.dst
 		e.w.Reset(&e.w.to)
@@ -112,7 +112,7 @@ func (e *Encoder) wake() error {
 
 // Write implements io.Writer.
 func (e *Encoder) Write(p []byte) (int, error) {
-	if err := e.wake(); err != nil {
+	if err := e.takeWriter(); err != nil {
 		return 0, err
 	}
 	if e.coding == Gzip {
@@ -120,14 +120,15 @@ func (e *Encoder) Write(p []byte) (int, error) {
 		e.size += uint32(len(p))
 	}
 	if e.w == nil {
-		return e.store(p)
+		return e.writeStored(p)
 	}
 	return e.w.Write(p)
 }
 
-// store is Write of an encoder that has rested, where others have taken the memory since: a stored
-// block (RFC 1951 section 3.2.4) takes no tables. It begins at a byte, as a flush ends there.
-func (e *Encoder) store(p []byte) (n int, err error) {
+// writeStored is Write of an encoder that has rested, if others have taken the memory since. It
+// writes stored blocks (RFC 1951 section 3.2.4), which need no tables. They begin at a byte, where
+// the flush has ended.
+func (e *Encoder) writeStored(p []byte) (n int, err error) {
 	for n < len(p) && err == nil {
 		k := min(len(p)-n, math.MaxUint16)
 		if err = e.storedHead(0, k); err == nil {
@@ -155,20 +156,20 @@ func (e *Encoder) Flush() error {
 	return e.w.Flush()
 }
 
-// Rest gives the encoder's tables back where the coding allows that: behind a flush, Deflate needs
-// nothing of what came before. What follows begins with an empty window. So a stream that has
-// nothing to say costs a few bytes, however long that lasts. The blocks of the other codings refer
-// to the state of those before.
+// Rest gives the encoder's tables back where the coding allows that: after a flush, Deflate needs
+// nothing of what came before, and the next block begins with an empty window. So a stream that is
+// silent costs a few bytes, however long. The blocks of the other codings refer to the state of
+// those before.
 func (e *Encoder) Rest() {
 	if e.coding == Gzip {
-		e.sleep()
+		e.returnWriter()
 	}
 }
 
-func (e *Encoder) sleep() {
+func (e *Encoder) returnWriter() {
 	if e.w != nil {
 		e.w.to.Writer = nil
-		machines[e.coding][e.level].Put(e.w)
+		writerPools[e.coding][e.level].Put(e.w)
 		e.w = nil
 	}
 	if e.counted {
@@ -179,7 +180,7 @@ func (e *Encoder) sleep() {
 
 // Close ends the encoded body.
 func (e *Encoder) Close() error {
-	if err := e.wake(); err != nil {
+	if err := e.takeWriter(); err != nil {
 		return err
 	}
 	if e.w == nil {
@@ -198,7 +199,7 @@ func (e *Encoder) Close() error {
 
 // Release gives the encoder back. The caller does not use it any more.
 func (e *Encoder) Release() {
-	e.sleep()
+	e.returnWriter()
 	*e = Encoder{}
 	encoders.Put(e)
 }
