@@ -385,9 +385,9 @@ func (c *bridge) sendDirect(p []byte) bool {
 	case w.size >= 0 && int64(len(p)) > w.left:
 		return false
 	}
-	d.aside(true)
+	d.setOffLoop(true)
 	_ = w.stream(p) // the conditions above leave no error: what cannot be sent is held
-	d.aside(false)
+	d.setOffLoop(false)
 	if c.duplex.Held() > 0 {
 		c.notify()
 	}
@@ -409,9 +409,9 @@ func (c *bridge) readDirect(p []byte) int {
 	if len(p) < leastDirect {
 		to = c.inBuf
 	}
-	d.aside(true)
+	d.setOffLoop(true)
 	n, _ := b.take(to, false) // the thread's next read returns an error that is no wait
-	d.aside(false)
+	d.setOffLoop(false)
 	if len(p) < leastDirect {
 		c.in = to[:n]
 		n = copy(p, c.in)

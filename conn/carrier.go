@@ -144,9 +144,9 @@ type direct interface {
 	// mayWrite reports whether the answer can be written without its thread.
 	mayWrite() bool
 
-	// aside marks the following reads and writes as those of another goroutine than the thread's, or
-	// ends that.
-	aside(on bool)
+	// setOffLoop marks the following reads and writes as those of another goroutine than the thread's,
+	// or ends that.
+	setOffLoop(on bool)
 }
 
 // unlimited is the room of a client that does not say how much it takes.

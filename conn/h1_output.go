@@ -33,7 +33,7 @@ func (t *turn) direct() direct {
 
 func (t *turn) more() bool     { return t.stream.Unread() }
 func (t *turn) mayWrite() bool { return t.writeErr == nil && t.writing.MaxRate <= 0 }
-func (t *turn) aside(on bool)  { t.duplex.Aside(on) }
+func (t *turn) setOffLoop(on bool)  { t.duplex.SetOffLoop(on) }
 
 // slim implements carrier.
 func (t *turn) slim() {

@@ -10,13 +10,13 @@ import (
 )
 
 // The methods below move bytes over a socket without waiting. They note when a read found no more
-// input or a write no more room: then epoll is still armed for the next event, and the wait that
-// follows costs no system call. After other system calls on the socket, or where there may be more,
-// the wait costs an epoll_ctl.
+// input or a write found no more room: then epoll is armed for the next event, and the wait that
+// follows costs no system call. After other system calls on the socket, or if there may be more
+// input or room, the wait costs an epoll_ctl.
 
 // Recv reads from a socket, as recv(2). The socket must be a stream socket without urgent data or
-// passed descriptors: a read stops short at those, as it does at the end of a datagram, although
-// there is more.
+// passed descriptors: a read stops short at those, and at the end of a datagram, although there is
+// more input.
 func (d *Descriptor) Recv(p []byte) (int, syscall.Errno) {
 	if invariants.Enabled {
 		short, again := d.forceShort(p)
@@ -26,7 +26,7 @@ func (d *Descriptor) Recv(p []byte) (int, syscall.Errno) {
 		p = short
 	}
 	n, errno := sysio.Recv(int(d.fd), p)
-	// A read that left room has taken all there was. But if epoll has reported the end of the
+	// A read that did not fill p has taken all input. But if epoll has reported the end of the
 	// stream already, that end is still to be read, and epoll will not report it again.
 	if errno == unix.EAGAIN || 0 < n && n < len(p) && !d.Gone() {
 		d.edges.move(in, emptied)
@@ -37,12 +37,11 @@ func (d *Descriptor) Recv(p []byte) (int, syscall.Errno) {
 	return n, errno
 }
 
-// Unread reports whether Recv may find something: an event has come since the last read that found
-// no more.
+// Unread reports whether Recv may find input: an event has come since a read last found none.
 func (d *Descriptor) Unread() bool { return d.edges.read != armed }
 
 // Send writes to a socket, as send(2). more announces that further data follows at once (MSG_MORE).
-// An empty p has what was put off sent, and is the question whether that has been.
+// With an empty p it only sends what was put off, and its error says whether all of that was sent.
 func (d *Descriptor) Send(p []byte, more bool) (int, syscall.Errno) {
 	if errno := d.settle(); errno != 0 {
 		return 0, errno
@@ -50,7 +49,7 @@ func (d *Descriptor) Send(p []byte, more bool) (int, syscall.Errno) {
 	return d.send(p, more)
 }
 
-// send is Send without a look at what was put off.
+// send is Send for a caller that has sent what was put off.
 func (d *Descriptor) send(p []byte, more bool) (int, syscall.Errno) {
 	if invariants.Enabled {
 		short, again := d.forceShort(p)
@@ -62,10 +61,10 @@ func (d *Descriptor) send(p []byte, more bool) (int, syscall.Errno) {
 	return d.sent(sysio.Send(int(d.fd), p, more))
 }
 
-// RecvAside is Recv for another goroutine than the loop's. It leaves alone what the loop knows of
-// the descriptor, so the next Recv finds out anew what is there. The caller sees to it that the
-// thread that owns d does not run until RecvAside returns, and so cannot close d.
-func (d *Descriptor) RecvAside(p []byte) (int, syscall.Errno) {
+// RecvOffLoop is Recv for a goroutine off the loop. It does not change what the loop knows of the
+// descriptor, so the next Recv asks the kernel. The thread that owns d must not run until
+// RecvOffLoop returns: it could close d.
+func (d *Descriptor) RecvOffLoop(p []byte) (int, syscall.Errno) {
 	p, again := forceShort(p)
 	if again {
 		return 0, unix.EAGAIN
@@ -73,9 +72,9 @@ func (d *Descriptor) RecvAside(p []byte) (int, syscall.Errno) {
 	return sysio.Recv(int(d.fd), p)
 }
 
-// SendAside is Send for another goroutine than the loop's, on RecvAside's terms. Nothing that was
-// put off may be left.
-func (d *Descriptor) SendAside(p []byte) (int, syscall.Errno) {
+// SendOffLoop is Send for a goroutine off the loop, under the conditions of RecvOffLoop. All that
+// was put off must have been sent.
+func (d *Descriptor) SendOffLoop(p []byte) (int, syscall.Errno) {
 	p, again := forceShort(p)
 	if again {
 		return 0, unix.EAGAIN
@@ -83,10 +82,10 @@ func (d *Descriptor) SendAside(p []byte) (int, syscall.Errno) {
 	return sysio.Send(int(d.fd), p, false)
 }
 
-// SendvAside is Sendv for another goroutine than the loop's, on RecvAside's terms.
-func (d *Descriptor) SendvAside(a, b []byte) (int, syscall.Errno) {
+// SendvOffLoop is Sendv for a goroutine off the loop, under the conditions of RecvOffLoop.
+func (d *Descriptor) SendvOffLoop(a, b []byte) (int, syscall.Errno) {
 	if invariants.Enabled {
-		return d.SendAside(a)
+		return d.SendOffLoop(a)
 	}
 	return sysio.Sendv(int(d.fd), a, b)
 }
@@ -118,7 +117,7 @@ func (d *Descriptor) sent(n int, errno syscall.Errno) (int, syscall.Errno) {
 	return n, errno
 }
 
-// SpliceTo moves up to n bytes that were received into a pipe with room for them, as splice(2).
+// SpliceTo moves up to n received bytes into a pipe that has room for them, as splice(2).
 func (d *Descriptor) SpliceTo(pipe, n int) (int, syscall.Errno) {
 	moved, errno := sysio.Splice(int(d.fd), pipe, n)
 	if errno == unix.EAGAIN {
@@ -135,7 +134,8 @@ func (d *Descriptor) SpliceFrom(pipe, n int) (int, syscall.Errno) {
 	return d.sent(sysio.Splice(pipe, int(d.fd), n))
 }
 
-// forceShort makes the rare paths common under the invariants tag.
+// forceShort shortens p, or reports EAGAIN, at random under the invariants tag, so that tests take
+// the paths of short reads and writes often.
 func forceShort(p []byte) (_ []byte, again bool) {
 	if !invariants.Enabled || len(p) == 0 {
 		return p, false
@@ -146,9 +146,9 @@ func forceShort(p []byte) (_ []byte, again bool) {
 	return p[:1+rand.IntN(len(p))], false
 }
 
-// forceShort is the function for calls on the loop. A wait for a descriptor that is a thread's own
-// arms it each time. Another one is armed when the wait begins, and some sources read in Ready,
-// behind that: so a forced EAGAIN makes epoll report anew what is there, as a true one does.
+// forceShort is the function forceShort for calls on the loop. A wait for a thread's own descriptor
+// arms it each time. A shared one is armed when the wait begins, and some sources read in Ready,
+// after that. So after a forced EAGAIN epoll must report again what is there, as after a true one.
 func (d *Descriptor) forceShort(p []byte) (_ []byte, again bool) {
 	short, again := forceShort(p)
 	if again && d.flags&shared != 0 && d.flags.awaited() != 0 && d.thread.loop.arm(d) {

@@ -183,8 +183,8 @@ func (s *Conn) Read(p []byte) (int, error) {
 // has arrived, the error is ErrWouldBlock, or that of a limit that has passed. Data that has
 // arrived is returned, however late the caller reads it. The error has no net.OpError around it.
 func (s *Conn) TryRead(p []byte) (int, error) {
-	if d := s.duplex; d != nil && d.aside {
-		return d.readAside(p)
+	if d := s.duplex; d != nil && d.offLoop {
+		return d.readOffLoop(p)
 	}
 	s.loop.Check()
 	switch {
@@ -271,8 +271,8 @@ func (s *Conn) Write(p []byte) (int, error) {
 // error has no net.OpError around it.
 func (s *Conn) Send(a, b []byte, more bool) (written int, err error) {
 	d := s.duplex
-	if d != nil && d.aside {
-		return d.sendAside(a, b), nil
+	if d != nil && d.offLoop {
+		return d.sendOffLoop(a, b), nil
 	}
 	err = s.beginWrite()
 	// What most answers are: one piece, which the kernel takes. A function of its own for the others

@@ -20,7 +20,7 @@ import (
 type Duplex struct {
 	s                  *Conn
 	held               []byte
-	aside              bool
+	offLoop              bool
 	readable, writable *loop.Readiness
 	sources            []loop.Source
 }
@@ -49,16 +49,16 @@ func (d *Duplex) End() error {
 	return err
 }
 
-// Aside says whether the calls of Send and TryRead that follow come from another goroutine than the
-// loop's. The stream's thread must be in Await meanwhile, and must not leave it: the caller holds a
-// lock that Unwatch of one of Await's sources takes. What was held must have gone out, and the
-// stream must have no MaxRate. The stream's deadlines do not count. These calls do not fail: what
-// cannot be sent is held, and a read that cannot go on returns ErrWouldBlock; the thread finds out
-// why.
-func (d *Duplex) Aside(aside bool) { d.aside = aside }
+// SetOffLoop says whether the calls of Send and TryRead that follow come from a goroutine off the
+// loop. The stream's thread must be in Await meanwhile, and must not return from it: the caller
+// holds a lock that Unwatch of one of Await's sources takes. Nothing may be held, and the stream
+// must have no MaxRate. These calls ignore the stream's deadlines, and do not fail: the Duplex
+// holds what cannot be sent, and a read that cannot go on returns ErrWouldBlock. The thread's next
+// call returns the error.
+func (d *Duplex) SetOffLoop(on bool) { d.offLoop = on }
 
-// sendAside is Send on another goroutine.
-func (d *Duplex) sendAside(a, b []byte) int {
+// sendOffLoop is Send on another goroutine.
+func (d *Duplex) sendOffLoop(a, b []byte) int {
 	total := len(a) + len(b)
 	for len(a)+len(b) > 0 {
 		if len(a) == 0 {
@@ -67,28 +67,28 @@ func (d *Duplex) sendAside(a, b []byte) int {
 		var n int
 		var errno syscall.Errno
 		if len(b) == 0 {
-			n, errno = d.s.d.SendAside(a)
+			n, errno = d.s.d.SendOffLoop(a)
 		} else {
-			n, errno = d.s.d.SendvAside(a, b)
+			n, errno = d.s.d.SendvOffLoop(a, b)
 		}
 		if errno != 0 {
 			d.hold(a, b)
 			break
 		}
-		d.s.out.movedAside(n)
+		d.s.out.movedOffLoop(n)
 		k := min(n, len(a))
 		a, b = a[k:], b[n-k:]
 	}
 	return total
 }
 
-// readAside is TryRead on another goroutine.
-func (d *Duplex) readAside(p []byte) (int, error) {
-	n, errno := d.s.d.RecvAside(p)
+// readOffLoop is TryRead on another goroutine.
+func (d *Duplex) readOffLoop(p []byte) (int, error) {
+	n, errno := d.s.d.RecvOffLoop(p)
 	if errno != 0 || n == 0 {
 		return 0, ErrWouldBlock
 	}
-	d.s.in.movedAside(n)
+	d.s.in.movedOffLoop(n)
 	return n, nil
 }
 

@@ -34,7 +34,7 @@ type Pace struct {
 	bytes int64         // moved, in all
 	quiet time.Duration // waited since the last byte, without a deadline
 	since instant       // what was waited before is counted; 0: the peer keeps nobody waiting
-	aside time.Duration // when a byte has moved on another goroutine since then, by loop.Now; 0: none
+	movedOffLoop time.Duration // when a byte has moved on another goroutine since then, by loop.Now; 0: none
 	other *Pace         // whose silence a byte ends, too; nil: none, see Excuse
 
 	// The newer half of the window, and the older.
@@ -148,13 +148,14 @@ func (l *Limit) Piece() int {
 	return int(min(max(l.pace.MaxRate/8, leastPiece), TurnBudget))
 }
 
-// movedAside is Moved on another goroutine, while a thread of the loop waits. There is no MaxRate.
-func (l *Limit) movedAside(n int) {
+// movedOffLoop is Moved on another goroutine, while a thread of the loop waits. There is no
+// MaxRate.
+func (l *Limit) movedOffLoop(n int) {
 	if p := l.pace; p != nil && n > 0 {
 		p.bytes += int64(n)
-		p.aside = loop.Now()
+		p.movedOffLoop = loop.Now()
 		if p.other != nil {
-			p.other.aside = p.aside
+			p.other.movedOffLoop = p.movedOffLoop
 		}
 	}
 }
@@ -192,7 +193,7 @@ func (l *Limit) Waiting() bool { return l.pace != nil && l.pace.since.set() }
 // Forgive does not count the wait so far: the peer was taking what has moved before.
 func (l *Limit) Forgive(lp *loop.Loop) {
 	if p := l.pace; p != nil {
-		p.quiet, p.aside = 0, 0
+		p.quiet, p.movedOffLoop = 0, 0
 		if p.since.set() {
 			p.since = turnOf(lp)
 		}
@@ -207,8 +208,8 @@ func (l *Limit) settle(lp *loop.Loop) {
 	if !l.deadline.set() {
 		p.quiet += d
 	}
-	if p.aside != 0 {
-		p.quiet, p.aside = min(p.quiet, loop.Now()-p.aside), 0
+	if p.movedOffLoop != 0 {
+		p.quiet, p.movedOffLoop = min(p.quiet, loop.Now()-p.movedOffLoop), 0
 	}
 	if p.waited += d; p.waited >= p.Window/2 {
 		p.waitedBefore, p.fromBefore = p.waited, p.from
