@@ -19,7 +19,7 @@ func (t *turn) head(p *plan) {
 		// A conversation, as gRPC has them: the client may wait for the handler, and is not silent as
 		// long as it takes what that says.
 		t.reading.MinRate = 0
-		t.writing.Excuse(&t.reading)
+		t.writing.ResetSilenceOf(&t.reading)
 	}
 	out := appendStatusLine(t.out, p.status, p.reason)
 	out = t.appendStanding(out, p)

@@ -31,9 +31,9 @@ func (t *turn) direct() direct {
 	return t
 }
 
-func (t *turn) more() bool     { return t.stream.Unread() }
-func (t *turn) mayWrite() bool { return t.writeErr == nil && t.writing.MaxRate <= 0 }
-func (t *turn) setOffLoop(on bool)  { t.duplex.SetOffLoop(on) }
+func (t *turn) more() bool         { return t.stream.Unread() }
+func (t *turn) mayWrite() bool     { return t.writeErr == nil && t.writing.MaxRate <= 0 }
+func (t *turn) setOffLoop(on bool) { t.duplex.SetOffLoop(on) }
 
 // slim implements carrier.
 func (t *turn) slim() {

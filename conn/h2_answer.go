@@ -40,7 +40,7 @@ func (st *h2stream) head(p *plan) {
 	}
 	if !st.body.ended {
 		st.reading.MinRate = 0 // see turn.head
-		st.writing.Excuse(&st.reading)
+		st.writing.ResetSilenceOf(&st.reading)
 	}
 	s := st.s
 	flags := uint8(0)

@@ -88,11 +88,11 @@ func (s *session) checkProgress(l *stream.Limit, w *inFlight, rate int) {
 	switch {
 	case w.until == 0:
 		if w.until = sent + 1; taken < sent {
-			l.Forgive(lp)
+			l.ResetWait(lp)
 		}
 	case w.taken >= w.until-1:
 	case taken > w.taken && float64(taken-w.taken) >= float64(rate)*(now-w.at).Seconds():
-		l.Forgive(lp)
+		l.ResetWait(lp)
 	}
 	w.taken, w.at = taken, now
 }
@@ -144,7 +144,7 @@ func (st *h2stream) slowest() *stream.Pace {
 // keep-alive pings sent wants a silent one to last.
 func (st *h2stream) heed() {
 	if at := st.s.pinged; at > 0 && st.x != nil && st.x.resp.HeadSent() {
-		st.in.Heard(st.s.port.loop, at)
+		st.in.SawActivity(st.s.port.loop, at)
 	}
 }
 

@@ -131,7 +131,7 @@ func awaitsRequests(task loop.Task) *connection {
 
 // Run is called by the loop when something has come, or a stream has gathered something.
 func (s *session) Run(t *loop.Thread) coro.Code {
-	s.stream.Yielded()
+	s.stream.ResetBudget()
 	for {
 		if s.fullLog != nil { // what the client asks next is left unread
 			if err := s.awaitLog(s.fullLog, s.send); err != nil {

@@ -113,7 +113,7 @@ func (w *Tail) finish(p *port) (fullLog AccessLog) {
 
 // keepPace keeps the pace of the client between two runs, takePace takes it up again.
 func (w *Tail) keepPace(p stream.Pace) {
-	p.Excuse(nil) // the request has been read
+	p.ResetSilenceOf(nil) // the request has been read
 	w.extra().pace = &p
 }
 

@@ -89,8 +89,8 @@
 // only by what it yields, or by what its Task returns, while it is running.
 //
 //	state              coroutine  moves to    when, and by what
-//	idle               none       queued      its descriptor has an event (dispatch), or one that
-//	                                          Wakes it, or Wake; what WakeOnNotify lets wake it
+//	idle               none       queued      its descriptor has an event (dispatch), or one with
+//	                                          WakeOnReady; Wake; what WakeOnNotify lets wake it
 //	                              ended       IdleTimeout has passed, or EndIdle
 //	queued             as before  running     its turn has come (runQueued, follow)
 //	running            its own    queued      it yields Yield, or wants what it need not wait for;

@@ -8,7 +8,7 @@ import "github.com/lwango/lwango/coro"
 type WakeReason uint8
 
 const (
-	ByEvent      WakeReason = iota // of its own descriptor, or of one that Wakes it; or Wake
+	ByEvent      WakeReason = iota // of its own descriptor, or of one with WakeOnReady; or Wake
 	ByNotify                       // Notify
 	ByTime                         // its IdleTimeout, or the limit of its wait, has passed
 	ByClientGone                   // its client has left

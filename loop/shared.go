@@ -189,14 +189,14 @@ func (d *Shared) release(events uint16) {
 	}
 }
 
-// Wakes has d, which Open has made, put t into the run queue at an event of IN (read) or OUT
-// (write) from now on: if t is idle, its Task is called. So one thread moves bytes between its own
-// socket and d without a coroutine while it waits for either. The claim lasts until the next call;
-// with neither read nor write there is none. No other thread may wait for d meanwhile.
+// WakeOnReady makes the loop wake t when d can be read, if read is set, or written, if write is
+// set, from now on: if t is idle, its Task is called. Open has made d. So one thread moves bytes
+// between its own socket and d, and needs no coroutine while it waits for either. The claim lasts
+// until the next call; without read and write it ends. No other thread may wait for d meanwhile.
 //
-// over says that no event comes any more, and that a read or a write tells why. t calls it, or code
-// on the loop.
-func (d *Descriptor) Wakes(t *Thread, read, write bool) (over bool) {
+// over says that no event comes any more, and that a read or a write returns the error. The caller
+// is t, or code on the loop.
+func (d *Descriptor) WakeOnReady(t *Thread, read, write bool) (over bool) {
 	s := d.asShared()
 	var events uint16
 	if read {

@@ -35,7 +35,7 @@ type Task interface {
 	// anew behind the threads of this turn (see WakeThisTurn). If Run sets an IdleTimeout and returns
 	// WantRead, the thread ends when that time passes. WantWrite and WantReadWrite are as WantRead,
 	// for room to write. Another socket of the thread's can have Run called, too: see
-	// Descriptor.Wakes. So can notifications and the IdleTimeout: see WakeOnNotify.
+	// Descriptor.WakeOnReady. So can notifications and the IdleTimeout: see WakeOnNotify.
 	Run(t *Thread) coro.Code
 
 	// ClientGone is called on the loop, once, when the peer is seen to send no more (FIN) or to be

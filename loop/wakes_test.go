@@ -32,7 +32,7 @@ func (j *joined) Run(t *loop.Thread) coro.Code {
 		}
 		j.got <- string(b[:n])
 	}
-	if j.shared.Wakes(t, true, false) {
+	if j.shared.WakeOnReady(t, true, false) {
 		j.got <- "over"
 		return coro.Abort
 	}

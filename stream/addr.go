@@ -10,11 +10,11 @@ import (
 
 // name asks the kernel for the kind of the socket that New got, and for the peer's address.
 // After the peer has reset the connection, the kernel has no address any more.
-func (s *Conn) name() {
-	if !s.unnamed || s.gone() {
+func (s *Conn) lookUpPeer() {
+	if !s.peerUnknown || s.isClosed() {
 		return
 	}
-	s.unnamed = false
+	s.peerUnknown = false
 	sa, err := unix.Getpeername(s.d.FD())
 	if err != nil {
 		sa, _ = unix.Getsockname(s.d.FD())
@@ -33,13 +33,13 @@ func (s *Conn) name() {
 
 // LocalAddr implements net.Conn. The address is empty if LocalAddr is first called after Close.
 func (s *Conn) LocalAddr() net.Addr {
-	s.name()
+	s.lookUpPeer()
 	switch {
 	case s.local != nil:
 		return s.local
-	case s.gone() && s.unix:
+	case s.isClosed() && s.unix:
 		return &net.UnixAddr{Net: "unix"}
-	case s.gone():
+	case s.isClosed():
 		return &net.TCPAddr{}
 	}
 	// The socket may be another one than the peer's address says, see Own.
@@ -54,11 +54,11 @@ func (s *Conn) LocalAddr() net.Addr {
 // RemoteAddr implements net.Conn. For a stream from New, the address is empty if RemoteAddr is
 // first called after Close, or after the peer has reset the connection.
 func (s *Conn) RemoteAddr() net.Addr {
-	s.name()
+	s.lookUpPeer()
 	switch {
 	case !s.unix:
 		return net.TCPAddrFromAddrPort(s.remote)
-	case s.gone():
+	case s.isClosed():
 		return &net.UnixAddr{Net: "unix"}
 	}
 	return unixAddr(unix.Getpeername(s.d.FD()))

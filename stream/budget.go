@@ -7,28 +7,29 @@ import (
 )
 
 // TurnBudget is how many bytes one connection may move before others get their turn. While more
-// threads are ready than a turn of the loop has time for, it is crowdedBudget: a crowd whose long
-// answers begin at once should not be a second's work for the loop before it sees the next request.
+// threads are ready than a turn of the loop has time for, the budget is overloadedBudget: thousands
+// of long answers that begin at once should not occupy the loop for a second before it sees the
+// next request.
 const (
-	TurnBudget    = 256 << 10
-	crowdedBudget = 32 << 10
+	TurnBudget       = 256 << 10
+	overloadedBudget = 32 << 10
 )
 
 // budget returns how many bytes one connection may move now.
 func (s *Conn) budget() int {
 	if s.loop.Crowded() {
-		return crowdedBudget
+		return overloadedBudget
 	}
 	return TurnBudget
 }
 
 const opCost = 4 << 10 // the least that one system call counts
 
-// Spend counts a piece of work that moves no bytes, such as a request that came with others. After
-// as many as TurnBudget has system calls, the loop's other threads get their turn: after as many in
-// a crowd, too, since the change to another thread costs a good part of such a piece.
+// Spend counts a piece of work that moves no bytes, such as a pipelined request. After TurnBudget /
+// opCost such pieces the loop's other threads get their turn. An overloaded loop makes no
+// difference, since switching to another thread costs a good part of such a piece.
 func (s *Conn) Spend() {
-	if s.worked++; s.worked == TurnBudget/opCost {
+	if s.workUnits++; s.workUnits == TurnBudget/opCost {
 		_ = s.giveWay()
 	}
 }
@@ -43,25 +44,25 @@ func (s *Conn) spend(n int) error {
 	return s.giveWay()
 }
 
-// Due reports that the connection has moved as much as it may: the next read lets the others have
-// their turn first. In a crowd that lasts, and the caller's buffer lies idle meanwhile; a caller
-// that has its buffers from the loop gives this one back and calls GiveWay before the next read.
-func (s *Conn) Due() bool { return s.spent >= crowdedBudget && int(s.spent) >= s.budget() }
+// Due reports that the connection has used up its budget: the next read lets other threads run
+// first. On an overloaded loop that takes long, and the caller's buffer is unused meanwhile. So a
+// caller that has its buffer from the loop returns it and calls GiveWay before the next read.
+func (s *Conn) Due() bool { return s.spent >= overloadedBudget && int(s.spent) >= s.budget() }
 
-// GiveWay lets the loop's other threads have their turn, if that is Due. If the stream was closed
-// meanwhile, the next call says so.
+// GiveWay lets the loop's other threads run, if that is Due. If the stream was closed meanwhile,
+// the next call returns the error.
 func (s *Conn) GiveWay() {
 	if s.Due() {
 		_ = s.giveWay()
 	}
 }
 
-// giveWay lets the loop's other threads have their turn.
+// giveWay lets the loop's other threads run.
 func (s *Conn) giveWay() error {
-	s.spent, s.worked = 0, 0
+	s.spent, s.workUnits = 0, 0
 	if t := s.loop.Current(); t != nil {
 		loop.GiveWay(t)
-		if s.gone() {
+		if s.isClosed() {
 			return net.ErrClosed
 		}
 	}

@@ -36,22 +36,22 @@ type Conn struct {
 	in, out Limit
 	duplex  *Duplex // nil: writes wait
 
-	remote netip.AddrPort // of TCP
-	local  net.Addr       // set when it is first asked for
-	sent   int64          // bytes, in all
-	spent  int32          // how much of the turn's budget is used up
-	worked int32          // and how many pieces of work that moved nothing
-	unix   bool
-	// unnamed: the stream has not asked the kernel for the peer's address yet, so it knows neither
-	// unix nor remote. A connection may get a new stream for each small exchange, and most of these
-	// never need the address.
-	unnamed bool
+	remote    netip.AddrPort // of TCP
+	local     net.Addr       // set when it is first asked for
+	sent      int64          // bytes, in all
+	spent     int32          // bytes of the turn's budget that are used up
+	workUnits int32          // pieces of work in this turn that moved no bytes
+	unix      bool
+	// peerUnknown: the stream has not asked the kernel for the peer's address yet, so it knows
+	// neither unix nor remote. A connection may get a new stream for each small exchange, and most
+	// of these never need the address.
+	peerUnknown bool
 
-	noWait bool
-	closed bool
-	ended  bool // there is nothing more to read
-	asked  bool // the handler of Serve has tried to read during this call
-	given  bool // New got the socket, and there may be duplicates of it
+	noWait          bool
+	closed          bool
+	ended           bool // there is nothing more to read
+	triedRead       bool // the handler of Serve has tried to read during this call
+	mayBeDuplicated bool // New got the socket, and there may be duplicates of it
 
 	session *loop.Readiness // see Session; nil: a stop does not end reads
 }
@@ -77,7 +77,7 @@ func New(l *loop.Loop, fd int) (*Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	s.unnamed, s.given = true, true
+	s.peerUnknown, s.mayBeDuplicated = true, true
 	return s, nil
 }
 
@@ -143,14 +143,14 @@ func (s *Conn) await(
 	s.loop.Check()
 	t := s.loop.Current()
 	switch {
-	case s.gone():
+	case s.isClosed():
 		return net.ErrClosed
 	case t == nil:
 		return errNoThread
 	}
 	err := wait(s.d, t, d)
-	s.spent, s.worked = 0, 0
-	if s.gone() {
+	s.spent, s.workUnits = 0, 0
+	if s.isClosed() {
 		return net.ErrClosed
 	}
 	return err
@@ -162,8 +162,8 @@ func (s *Conn) Unread() bool { return s.d.Unread() }
 
 // Read implements net.Conn.
 func (s *Conn) Read(p []byte) (int, error) {
-	if err := s.beginRead(); err != nil {
-		return 0, s.fail("read", err)
+	if err := s.checkRead(); err != nil {
+		return 0, s.opError("read", err)
 	}
 	if len(p) == 0 {
 		return 0, nil
@@ -175,7 +175,7 @@ func (s *Conn) Read(p []byte) (int, error) {
 				continue
 			}
 		}
-		return n, s.failRead(err)
+		return n, s.readError(err)
 	}
 }
 
@@ -188,7 +188,7 @@ func (s *Conn) TryRead(p []byte) (int, error) {
 	}
 	s.loop.Check()
 	switch {
-	case s.gone():
+	case s.isClosed():
 		return 0, net.ErrClosed
 	case len(p) == 0:
 		return 0, nil
@@ -204,7 +204,7 @@ func (s *Conn) TryRead(p []byte) (int, error) {
 // no net.OpError around it.
 func (s *Conn) AwaitInput() error {
 	s.loop.Check()
-	if s.gone() {
+	if s.isClosed() {
 		return net.ErrClosed
 	}
 	return s.wait(s.awaitInput, &s.in)
@@ -215,7 +215,7 @@ func (s *Conn) receive(p []byte) (int, error) {
 	if err := s.mayRead(); err != nil {
 		return 0, err
 	}
-	return s.received(s.d.Recv(p[:min(len(p), TurnBudget)]))
+	return s.afterRead(s.d.Recv(p[:min(len(p), TurnBudget)]))
 }
 
 // mayRead comes before a read that does not wait. The error is ErrWouldBlock if there is nothing to
@@ -235,12 +235,12 @@ func (s *Conn) mayRead() error {
 // read empty, the call would be wasted. During a stop the stream asks the kernel all the same,
 // because bytes that arrived this very moment count as in flight.
 func (s *Conn) unread() bool {
-	s.asked = true
+	s.triedRead = true
 	return s.d.Unread() || s.loop.Stopping()
 }
 
 // received handles the result of a read.
-func (s *Conn) received(n int, errno syscall.Errno) (int, error) {
+func (s *Conn) afterRead(n int, errno syscall.Errno) (int, error) {
 	switch {
 	case errno == unix.EAGAIN:
 		return 0, ErrWouldBlock
@@ -261,7 +261,7 @@ func (s *Conn) received(n int, errno syscall.Errno) (int, error) {
 func (s *Conn) Write(p []byte) (int, error) {
 	n, err := s.Send(p, nil, false)
 	if err != nil {
-		err = s.fail("write", err)
+		err = s.opError("write", err)
 	}
 	return n, err
 }
@@ -274,17 +274,17 @@ func (s *Conn) Send(a, b []byte, more bool) (written int, err error) {
 	if d != nil && d.offLoop {
 		return d.sendOffLoop(a, b), nil
 	}
-	err = s.beginWrite()
+	err = s.checkWrite()
 	// What most answers are: one piece, which the kernel takes. A function of its own for the others
 	// would make the stack of each that waits deeper.
-	if err == nil && len(b) == 0 && len(a) > 0 && len(a) <= crowdedBudget &&
+	if err == nil && len(b) == 0 && len(a) > 0 && len(a) <= overloadedBudget &&
 		(d == nil || len(d.held) == 0) && !s.out.limited() {
 		n, errno := s.d.Send(a, more)
 		if errno == unix.EAGAIN && d != nil {
 			d.hold(a, nil)
 			return len(a), nil
 		}
-		if err = s.wrote(n, errno); err != nil || n == len(a) {
+		if err = s.afterWrite(n, errno); err != nil || n == len(a) {
 			return n, err
 		}
 		written, a = n, a[n:]
@@ -321,7 +321,7 @@ func (s *Conn) Send(a, b []byte, more bool) (written int, err error) {
 		k := min(n, len(a))
 		a, b = a[k:], b[n-k:]
 		written += n
-		err = s.wrote(n, errno)
+		err = s.afterWrite(n, errno)
 	}
 	return written, err
 }
@@ -330,7 +330,7 @@ func (s *Conn) Send(a, b []byte, more bool) (written int, err error) {
 // fewer without an error, the file ends there. It must not be called during a Duplex: it waits, and
 // the peer would get the held bytes after the file. The error has no net.OpError around it.
 func (s *Conn) SendFile(fd int, off, n int64) (sent int64, err error) {
-	if err := s.beginWrite(); err != nil {
+	if err := s.checkWrite(); err != nil {
 		return 0, err
 	}
 	return s.sendFile(fd, &off, n, off, off+n)
@@ -361,13 +361,13 @@ func (s *Conn) sendFile(fd int, off *int64, n, at, end int64) (sent int64, err e
 			return sent, nil // the file ends here
 		}
 		sent += int64(k)
-		err = s.wrote(k, errno)
+		err = s.afterWrite(k, errno)
 	}
 	return sent, err
 }
 
-// wrote handles the result of a write. If there was no room, it waits for some.
-func (s *Conn) wrote(n int, errno syscall.Errno) error {
+// afterWrite handles the result of a write. If there was no room, it waits for some.
+func (s *Conn) afterWrite(n int, errno syscall.Errno) error {
 	switch errno {
 	case 0:
 		s.sent += int64(n)
@@ -389,21 +389,21 @@ func (s *Conn) sleep(d time.Duration) error {
 	was := t.KeepWaiting(true)
 	err := t.Sleep(d)
 	t.KeepWaiting(was)
-	s.spent, s.worked = 0, 0
-	if s.gone() {
+	s.spent, s.workUnits = 0, 0
+	if s.isClosed() {
 		return net.ErrClosed
 	}
 	return err
 }
 
-// beginRead and beginWrite return the error of a call that cannot begin.
-func (s *Conn) beginRead() error  { return s.begin(&s.in, s.noWait || s.duplex != nil) }
-func (s *Conn) beginWrite() error { return s.begin(&s.out, false) }
+// checkRead and checkWrite return the error of a call that cannot begin.
+func (s *Conn) checkRead() error  { return s.check(&s.in, s.noWait || s.duplex != nil) }
+func (s *Conn) checkWrite() error { return s.check(&s.out, false) }
 
-func (s *Conn) begin(l *Limit, try bool) error {
+func (s *Conn) check(l *Limit, try bool) error {
 	s.loop.Check()
 	switch {
-	case s.gone():
+	case s.isClosed():
 		return net.ErrClosed
 	case !try && l.deadline.passed(s.loop): // a try reads what has arrived first, see blocked
 		return loop.ErrDeadlineExceeded
@@ -419,8 +419,8 @@ func (s *Conn) blocked() error {
 	return ErrWouldBlock
 }
 
-// gone reports whether the stream has no descriptor any more.
-func (s *Conn) gone() bool { return s.closed || s.d.FD() < 0 }
+// isClosed reports whether the stream has no descriptor any more.
+func (s *Conn) isClosed() bool { return s.closed || s.d.FD() < 0 }
 
 // waitRead waits until there may be something to read, if reads may wait.
 func (s *Conn) waitRead() error {
@@ -455,9 +455,9 @@ func (s *Conn) wait(
 	}
 	l.StartWait(s.loop)
 	err = await(s.d, t, left)
-	s.spent, s.worked = 0, 0
+	s.spent, s.workUnits = 0, 0
 	l.StopWait(s.loop)
-	if s.gone() {
+	if s.isClosed() {
 		return net.ErrClosed
 	}
 	if err == loop.ErrDeadlineExceeded {
@@ -472,11 +472,11 @@ func (s *Conn) wait(
 // second Close.
 func (s *Conn) Close() error {
 	s.loop.Check()
-	if s.gone() {
-		return s.fail("close", net.ErrClosed)
+	if s.isClosed() {
+		return s.opError("close", net.ErrClosed)
 	}
 	s.closed = true
-	if s.given { // a duplicate would keep it in epoll, whose events would go on
+	if s.mayBeDuplicated { // a duplicate would keep it in epoll, whose events would go on
 		sysio.Close(s.loop.Release(s.d))
 	} else {
 		s.loop.CloseDescriptor(s.d)
@@ -488,15 +488,15 @@ func (s *Conn) Close() error {
 func (s *Conn) Loop() *loop.Loop { return s.loop }
 
 // fail adds the operation and the connection's addresses to an error, as package net does.
-func (s *Conn) fail(op string, err error) error {
+func (s *Conn) opError(op string, err error) error {
 	local := s.LocalAddr()
 	return &net.OpError{Op: op, Net: local.Network(), Source: local, Addr: s.RemoteAddr(), Err: err}
 }
 
-// failRead is fail for a read. It returns the usual ends of a read as they are.
-func (s *Conn) failRead(err error) error {
+// readError is fail for a read. It returns the usual ends of a read as they are.
+func (s *Conn) readError(err error) error {
 	if err == nil || err == io.EOF || err == ErrWouldBlock {
 		return err
 	}
-	return s.fail("read", err)
+	return s.opError("read", err)
 }

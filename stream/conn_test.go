@@ -136,7 +136,7 @@ func TestStreamWritesAreExact(t *testing.T) {
 }
 
 // One thread reads while another one writes; a third is refused. The writer goes on when the reader
-// is gone.
+// is isClosed.
 func TestStreamHasOneReaderAndOneWriter(t *testing.T) {
 	onLoop(t, func(t *testing.T, l *loop.Loop) {
 		a, b := pair(t, l, "unix")

@@ -86,8 +86,8 @@ func (s *Conn) sendOpen(f fileLike, limit int64) (sent int64, err error) {
 	if err != nil {
 		return 0, errNoSendfile
 	}
-	if err := s.beginWrite(); err != nil {
-		return 0, s.fail("write", err)
+	if err := s.checkWrite(); err != nil {
+		return 0, s.opError("write", err)
 	}
 	controlErr := raw.Control(func(fd uintptr) {
 		at, _ := unix.Seek(int(fd), 0, io.SeekCurrent)
@@ -97,13 +97,13 @@ func (s *Conn) sendOpen(f fileLike, limit int64) (sent int64, err error) {
 	case controlErr != nil:
 		return sent, controlErr // the file was closed
 	case err != nil && err != errNoSendfile:
-		err = s.fail("write", err)
+		err = s.opError("write", err)
 	}
 	return sent, err
 }
 
 // WriteTo implements io.WriterTo: it reads up to the end, and writes all that it reads to w. After
-// SetNoWait it returns ErrWouldBlock when nothing more has arrived; then w has got all that was
+// SetNoWait it returns ErrWouldBlock when nothing more has arrived, and w has got all that was
 // read.
 //
 // If w is a Conn, bytes that come in bulk are spliced. A proxy's processor time per byte is then
@@ -117,8 +117,8 @@ func (s *Conn) copyTo(w io.Writer, limit int64) (copied int64, err error) {
 	to, spliceable := w.(*Conn)
 	spliceable = spliceable && to.duplex == nil // what is held comes first
 	for bulk := false; copied < limit; {
-		if err := s.beginRead(); err != nil {
-			return copied, s.fail("read", err)
+		if err := s.checkRead(); err != nil {
+			return copied, s.opError("read", err)
 		}
 		var n int
 		if bulk && spliceable {
@@ -129,7 +129,7 @@ func (s *Conn) copyTo(w io.Writer, limit int64) (copied int64, err error) {
 		copied += int64(n)
 		bulk = n >= copySize
 		if err == ErrWouldBlock {
-			err = s.failRead(s.waitRead())
+			err = s.readError(s.waitRead())
 		}
 		if err == io.EOF {
 			return copied, nil
@@ -144,13 +144,13 @@ func (s *Conn) copyTo(w io.Writer, limit int64) (copied int64, err error) {
 // copySome copies what one read returns, and does not wait for input.
 func (s *Conn) copySome(w io.Writer, limit int64) (int, error) {
 	if err := s.mayRead(); err != nil {
-		return 0, s.failRead(err)
+		return 0, s.readError(err)
 	}
 	buf := copyBuffers.Get().(*[copySize]byte)
 	defer copyBuffers.Put(buf)
-	n, err := s.received(s.d.Recv(buf[:min(copySize, limit)]))
+	n, err := s.afterRead(s.d.Recv(buf[:min(copySize, limit)]))
 	if err != nil {
-		return 0, s.failRead(err)
+		return 0, s.readError(err)
 	}
 	return w.Write(buf[:n])
 }
@@ -164,16 +164,16 @@ func (s *Conn) spliceSome(to *Conn, limit int64) (moved int, err error) {
 		return s.copySome(to, limit)
 	}
 	if err != nil {
-		return 0, s.failRead(err)
+		return 0, s.readError(err)
 	}
 	left := n
-	for err = to.beginWrite(); err == nil; err = to.wait((*loop.Descriptor).AwaitWrite, &to.out) {
+	for err = to.checkWrite(); err == nil; err = to.wait((*loop.Descriptor).AwaitWrite, &to.out) {
 		if left, err = p.Drain(to); left == 0 || err != nil {
 			break
 		}
 	}
 	if err != nil {
-		err = to.fail("write", err)
+		err = to.opError("write", err)
 	}
 	return n - left, err
 }

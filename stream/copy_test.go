@@ -198,7 +198,7 @@ func TestCopyErrors(t *testing.T) {
 			_, err = io.Copy(io.Discard, b)
 			wants(t, "deadline", err, loop.ErrDeadlineExceeded, "read")
 		})
-		// In bulk: the destination takes no more, then it is gone.
+		// In bulk: the destination takes no more, then it is isClosed.
 		l.Go(func(th *loop.Thread) {
 			from, src := pair(t, l, "tcp")
 			dst, to := pair(t, l, "tcp")

@@ -25,9 +25,8 @@ type Dialer struct {
 	// Resolver looks names up; nil: net.DefaultResolver.
 	Resolver *net.Resolver
 
-	// Source is the address of this machine that TCP connections come from; the zero Addr: the
-	// kernel chooses it. It does not take a port for itself: connections to different servers may
-	// share one (IP_BIND_ADDRESS_NO_PORT, ip(7)).
+	// Source is this machine's address in TCP connections; the zero Addr: the kernel chooses it.
+	// Connections to different servers may share a port (IP_BIND_ADDRESS_NO_PORT, ip(7)).
 	Source netip.Addr
 }
 
@@ -84,12 +83,12 @@ type attempts struct {
 	thread  *loop.Thread
 	network string
 	Limit
-	running []attempt
-	next    *loop.Timer // when to try another address; nil: when no attempt is running
-	first   error       // the error of the first attempt that failed
+	running  []attempt
+	next     *loop.Timer // when to try another address; nil: when no attempt is running
+	firstErr error       // the error of the first attempt that failed
 }
 
-// attempt is the try to connect to one address.
+// attempt is an attempt to connect to one address.
 type attempt struct {
 	stream   *Conn
 	writable *loop.Readiness
@@ -109,7 +108,7 @@ func (a *attempts) dialTCP(addrs []netip.AddrPort) (*Conn, error) {
 			continue
 		}
 		if len(a.running) == 0 {
-			return nil, a.first
+			return nil, a.firstErr
 		}
 		left, err := a.Left(a.thread.Loop())
 		if err != nil {
@@ -136,8 +135,8 @@ func (a *attempts) dialTCP(addrs []netip.AddrPort) (*Conn, error) {
 	}
 }
 
-// nextAfter returns the timer that says when to try the address after the present one; nil: when no
-// attempt is running.
+// nextAfter returns the timer that says when to try the next address; nil: when no attempt is
+// running.
 func (a *attempts) nextAfter() *loop.Timer {
 	switch {
 	case a.FallbackDelay < 0:
@@ -170,8 +169,8 @@ func (a *attempts) failed(to netip.AddrPort, err error) {
 	if a.next != nil {
 		a.next.Reset(0)
 	}
-	if a.first == nil {
-		a.first = &net.OpError{
+	if a.firstErr == nil {
+		a.firstErr = &net.OpError{
 			Op: "dial", Net: a.network, Addr: net.TCPAddrFromAddrPort(to), Err: err,
 		}
 	}
@@ -183,7 +182,7 @@ func (a *attempts) closeAll() {
 	}
 }
 
-// connected returns the result of connecting, once the socket can be written.
+// connected returns the result of connect(2), once the socket can be written.
 func (s *Conn) connected() error {
 	errno, err := unix.GetsockoptInt(s.d.FD(), unix.SOL_SOCKET, unix.SO_ERROR)
 	if err != nil {
@@ -193,7 +192,7 @@ func (s *Conn) connected() error {
 		return os.NewSyscallError("connect", unix.Errno(errno))
 	}
 	if s.remote.Addr().IsLoopback() && loop.LocalAddr(s.d.FD()) == s.remote {
-		// No socket listens there, and the kernel has given this one that very port: it is
+		// No socket listens there, and the kernel has given that port to this socket: it is
 		// connected to itself.
 		return os.NewSyscallError("connect", unix.ECONNREFUSED)
 	}
@@ -231,7 +230,7 @@ func connectTCP(to netip.AddrPort, from netip.Addr) (int, error) {
 	return fd, nil
 }
 
-// bind makes a socket connect from an address.
+// bind sets the address from which a socket connects.
 func bind(fd int, from netip.Addr) error {
 	sa, err := loop.Sockaddr(netip.AddrPortFrom(from, 0))
 	if err != nil {

@@ -10,22 +10,22 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Duplex is a mode in which both directions of a stream move at once. Code that passes on both
-// needs it. Only Await waits. A read that would wait returns ErrWouldBlock. A write sends as much
-// as the peer has room for, and the Duplex holds the rest. The writer must bound what is held: it
-// writes no more until SendHeld reports that nothing is left.
+// Duplex is a mode in which both directions of a stream move at once, for code that passes on bytes
+// both ways. Only Await waits. A read that would wait returns ErrWouldBlock. A write sends as much
+// as there is room for, and the Duplex holds the rest. The writer must bound what is held: it does
+// not write more until SendHeld reports that nothing is left.
 //
 // Conn.Duplex begins the mode, and End ends it. The methods are for one thread of the stream's
 // loop.
 type Duplex struct {
 	s                  *Conn
 	held               []byte
-	offLoop              bool
+	offLoop            bool
 	readable, writable *loop.Readiness
 	sources            []loop.Source
 }
 
-// heldBuffer is the largest buffer that an empty Duplex keeps. A larger one is seldom needed twice.
+// heldBuffer is the largest buffer that an empty Duplex keeps. Larger ones are seldom needed twice.
 const heldBuffer = 4 << 10
 
 // Duplex lets both directions move at once from now on, until Duplex.End. The old value of d does
@@ -98,7 +98,7 @@ func (d *Duplex) Unread() bool { return d.s.d.Unread() }
 // Held returns how many bytes are held.
 func (d *Duplex) Held() int { return len(d.held) }
 
-// hold keeps a and b for SendHeld. A read of a TLS connection may write, too: if the peer changes
+// hold keeps a and b for SendHeld. A read of a TLS connection may call it, too: if the peer changes
 // keys again and again, crypto/tls answers each such record with some bytes, until the limit of
 // writes has passed.
 func (d *Duplex) hold(a, b []byte) { d.held = append(append(d.held, a...), b...) }
@@ -114,7 +114,7 @@ func (d *Duplex) SendHeld() (left int, err error) {
 			_, err = s.out.Left(s.loop)
 			break
 		}
-		err = s.wrote(n, errno)
+		err = s.afterWrite(n, errno)
 		held = held[n:]
 	}
 	if err != nil {
@@ -126,10 +126,10 @@ func (d *Duplex) SendHeld() (left int, err error) {
 	return len(held), err
 }
 
-// Await waits until one of the sources is ready, at most limit; negative: without limit. With read
-// it also waits until there may be something to read, and if something is held, until there may be
-// room for it. The stream's own limit for one of these two ends the wait as well, and the next read
-// or SendHeld returns its error.
+// Await waits until one of the sources is ready, for limit at most; negative: without limit. It
+// also returns when there may be something to read, if read is set, and when there may be room, if
+// something is held. The stream's own limit for either ends the wait as well, and the next read or
+// SendHeld returns its error.
 //
 // The error is loop.ErrDeadlineExceeded after limit, or one of AwaitAny's.
 func (d *Duplex) Await(limit time.Duration, read bool, sources ...loop.Source) error {
@@ -138,7 +138,7 @@ func (d *Duplex) Await(limit time.Duration, read bool, sources ...loop.Source) e
 	if t == nil {
 		return errNoThread
 	}
-	if d.readable == nil { // not earlier: most peers take what is written at once
+	if d.readable == nil { // only now: most peers take what is written at once
 		d.readable, d.writable = s.d.Readable(), s.d.Writable()
 	}
 	least, write := limit, len(d.held) > 0
@@ -151,7 +151,7 @@ func (d *Duplex) Await(limit time.Duration, read bool, sources ...loop.Source) e
 		least, d.sources = shorter(least, left), append(d.sources, d.readable)
 	}
 	if pause := s.out.Pause(s.loop); write && pause > 0 {
-		least, write = shorter(least, pause), false // room is not what it waits for
+		least, write = shorter(least, pause), false // it waits for the time, not for room
 	}
 	if write {
 		left, err := s.out.Left(s.loop)
@@ -167,7 +167,7 @@ func (d *Duplex) Await(limit time.Duration, read bool, sources ...loop.Source) e
 		s.out.StartWait(s.loop)
 	}
 	_, err := t.AwaitAny(least, d.sources...)
-	s.spent, s.worked = 0, 0
+	s.spent, s.workUnits = 0, 0
 	s.in.StopWait(s.loop)
 	s.out.StopWait(s.loop)
 	if errors.Is(err, os.ErrDeadlineExceeded) && least != limit {

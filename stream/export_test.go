@@ -7,18 +7,18 @@ import (
 )
 
 // ByTurns returns addresses in the order in which Dial tries them.
-var ByTurns = byTurns
+var ByTurns = alternate
 
 // FD returns the descriptor of a stream.
 func FD(s *Conn) int { return s.d.FD() }
 
 // PipesMade returns how many pipes there are, and MaxPipes how many there may be.
-func PipesMade() int { return int(made.Load()) }
+func PipesMade() int { return int(pipeCount.Load()) }
 func MaxPipes() int  { return MaxPipeDescriptors() / 2 }
 
 // SetBudget sets whose descriptors pipes have that are made until the test's end.
 func SetBudget(t testing.TB, b *openfiles.Budget) {
-	old := budget
-	budget = b
-	t.Cleanup(func() { budget = old })
+	old := pipeDescriptors
+	pipeDescriptors = b
+	t.Cleanup(func() { pipeDescriptors = old })
 }

@@ -6,29 +6,29 @@ import (
 )
 
 // Detach makes an ordinary net.Conn of the stream, a *net.TCPConn or *net.UnixConn, which any
-// goroutine may use. The stream is then as after Close. On an error the connection is closed. The
-// new net.Conn has no deadlines.
+// goroutine may use. After that the stream is closed. On an error the connection is closed, too.
+// The new net.Conn has no deadlines.
 func (s *Conn) Detach() (net.Conn, error) {
 	s.loop.Check()
-	if s.gone() {
-		return nil, s.fail("detach", net.ErrClosed)
+	if s.isClosed() {
+		return nil, s.opError("detach", net.ErrClosed)
 	}
 	s.closed = true
 	f := os.NewFile(uintptr(s.loop.Release(s.d)), "stream")
 	defer f.Close() // net.FileConn duplicates it
 	c, err := net.FileConn(f)
 	if err != nil {
-		return nil, s.fail("detach", err)
+		return nil, s.opError("detach", err)
 	}
 	return c, nil
 }
 
-// Release takes the socket out of the loop and returns it. The caller owns it from then on, and may
-// give it to New later, on any loop. The stream is then as after Close.
+// Release takes the socket out of the loop and returns it. The caller owns the socket from then on,
+// and may give it to New later, on any loop. After that the stream is closed.
 func (s *Conn) Release() (fd int, err error) {
 	s.loop.Check()
-	if s.gone() {
-		return -1, s.fail("release", net.ErrClosed)
+	if s.isClosed() {
+		return -1, s.opError("release", net.ErrClosed)
 	}
 	s.closed = true
 	return s.loop.Release(s.d), nil
@@ -39,7 +39,7 @@ func (s *Conn) Release() (fd int, err error) {
 // there is something to read, the peer has left, or a thread waits for the stream.
 func (s *Conn) Keep() (fd int, ok bool) {
 	s.loop.Check()
-	if s.gone() {
+	if s.isClosed() {
 		return -1, false
 	}
 	if fd, ok = s.loop.Keep(s.d); ok {
@@ -57,8 +57,8 @@ func (s *Conn) Reuse() bool {
 		return false
 	}
 	*s = Conn{
-		d: s.d, loop: s.loop, remote: s.remote, local: s.local, unix: s.unix, unnamed: s.unnamed,
-		given: s.given,
+		d: s.d, loop: s.loop, remote: s.remote, local: s.local, unix: s.unix, peerUnknown: s.peerUnknown,
+		mayBeDuplicated: s.mayBeDuplicated,
 	}
 	return true
 }
@@ -66,11 +66,11 @@ func (s *Conn) Reuse() bool {
 // CloseWrite tells the peer that no more will be written.
 func (s *Conn) CloseWrite() error {
 	s.loop.Check()
-	if s.gone() {
-		return s.fail("close", net.ErrClosed)
+	if s.isClosed() {
+		return s.opError("close", net.ErrClosed)
 	}
 	if err := s.d.CloseWrite(); err != nil {
-		return s.fail("close", err)
+		return s.opError("close", err)
 	}
 	return nil
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/lwango/lwango/loop"
 )
 
-// ErrTooSlow says that the peer has not kept the pace that SetPace demands. It is an
+// ErrTooSlow says that the peer has not kept the pace that SetPace demands. For errors.Is it is a
 // loop.ErrDeadlineExceeded.
 var ErrTooSlow = fmt.Errorf("peer is too slow: %w", loop.ErrDeadlineExceeded)
 
@@ -18,36 +18,36 @@ var ErrTooSlow = fmt.Errorf("peer is too slow: %w", loop.ErrDeadlineExceeded)
 type Pace struct {
 	Idle    time.Duration // a byte must move within this time; 0 or negative: no limit
 	MinRate int           // bytes per second; 0 or negative: none
-	Grace   time.Duration // the time waited before the rate counts
+	Grace   time.Duration // the rate counts after this much waited time
 
-	// Window is the waited time over which the rate is measured. It has two halves; when the newer
-	// one is full, the older one is dropped. So an early burst is no credit for later, and the rate
-	// covers at least half of the window.
+	// Window is the waited time over which the rate is measured. It has two halves. When the newer
+	// half is full, the older one is dropped. So an early burst does not count for long, and the
+	// rate covers at least half of the window.
 	Window time.Duration
 
-	// MaxRate is the most that the stream itself moves, in bytes per second; 0 or negative: any
-	// number. It is for writes: the stream writes a small part of a second's bytes and then lets its
-	// thread sleep, or, in a Duplex, holds the rest. This time does not count as waited.
+	// MaxRate is the most that the stream itself moves, in bytes per second; 0 or negative: no
+	// limit. It is for writes: the stream writes a small part of a second's bytes and then lets its
+	// thread sleep, or, in a Duplex, holds the rest. That time is not waited time.
 	MaxRate int64
-	next    instant // with MaxRate: nothing may move before
+	next    instant // with MaxRate: no byte may move before
 
-	bytes int64         // moved, in all
-	quiet time.Duration // waited since the last byte, without a deadline
-	since instant       // what was waited before is counted; 0: the peer keeps nobody waiting
+	bytes        int64         // moved, in all
+	silence      time.Duration // waited since the last byte, without a deadline
+	since        instant       // what was waited before is counted; 0: the peer keeps nobody waiting
 	movedOffLoop time.Duration // when a byte has moved on another goroutine since then, by loop.Now; 0: none
-	other *Pace         // whose silence a byte ends, too; nil: none, see Excuse
+	resets       *Pace         // whose silence a byte ends, too; nil: none, see ResetSilenceOf
 
 	// The newer half of the window, and the older.
 	waited, waitedBefore time.Duration
 	from, fromBefore     int64 // bytes when they began
 }
 
-// Excuse has each byte that moves from now on end the silence of other, the peer's other direction,
-// as well: in a conversation a peer that takes what it is told is not silent. nil: no longer.
-func (p *Pace) Excuse(other *Pace) { p.other = other }
+// ResetSilenceOf makes each byte that moves from now on end the silence of other, too, which is the
+// peer's other direction: a peer that takes what we send is not silent. nil ends that.
+func (p *Pace) ResetSilenceOf(other *Pace) { p.resets = other }
 
 // Silent reports that the peer has moved no byte for Idle. The pace may demand a rate, too.
-func (p *Pace) Silent() bool { return p.Idle > 0 && p.quiet >= p.Idle }
+func (p *Pace) Silent() bool { return p.Idle > 0 && p.silence >= p.Idle }
 
 // Exceeded reports that the peer is too slow.
 func (p *Pace) Exceeded() bool {
@@ -61,7 +61,7 @@ func (p *Pace) Waited() bool { return p.waited+p.waitedBefore > 0 }
 // Bytes returns how many bytes have moved.
 func (p *Pace) Bytes() int64 { return p.bytes }
 
-// left returns how long a wait may take, negative: without limit.
+// left returns how long a wait may take; negative: without limit.
 func (p *Pace) left() (time.Duration, error) {
 	waited := p.waitedBefore + p.waited
 	switch {
@@ -70,25 +70,25 @@ func (p *Pace) left() (time.Duration, error) {
 		return 0, ErrTooSlow
 	case p.Idle <= 0:
 		return -1, nil
-	case p.quiet >= p.Idle:
+	case p.silence >= p.Idle:
 		return 0, ErrTooSlow
 	}
-	return p.Idle - p.quiet, nil
+	return p.Idle - p.silence, nil
 }
 
 // Limit is how long a peer may keep one direction waiting. A deadline takes the place of the pace.
-// A Conn has two. Code that shares a stream between several peers' messages, as HTTP/2 does, has
-// more; it is for one loop. The zero Limit is none.
+// A Conn has two Limits. Code that carries several exchanges on one stream, as HTTP/2 does, has
+// more of them. A Limit belongs to one loop. The zero Limit limits nothing.
 type Limit struct {
 	deadline instant
 	pace     *Pace // nil: none
 }
 
-// Left returns how long a wait on lp may take, negative: without limit. The error is
+// Left returns how long a wait on lp may take; negative: without limit. The error is
 // loop.ErrDeadlineExceeded or ErrTooSlow.
 func (l *Limit) Left(lp *loop.Loop) (time.Duration, error) {
 	if l.pace != nil && l.pace.since.set() {
-		l.settle(lp)
+		l.countWait(lp)
 	}
 	switch {
 	case l.deadline.set():
@@ -106,17 +106,17 @@ func (l *Limit) Left(lp *loop.Loop) (time.Duration, error) {
 func (l *Limit) Moved(lp *loop.Loop, n int) {
 	if p := l.pace; p != nil && n > 0 {
 		if p.since.set() {
-			l.settle(lp)
+			l.countWait(lp)
 		}
 		p.bytes += int64(n)
-		p.quiet = 0
-		if o := p.other; o != nil {
-			if o.quiet = 0; o.since.set() {
+		p.silence = 0
+		if o := p.resets; o != nil {
+			if o.silence = 0; o.since.set() {
 				o.since = turnOf(lp)
 			}
 		}
 		if p.MaxRate > 0 {
-			// A thread that wakes late makes up for it, within catchUp.
+			// A thread that wakes up late may move more, by what catchUp allows.
 			now := instant(lp.Clock(time.Now()))
 			p.next = max(p.next, now-instant(catchUp)) + instant(int64(n)*1e9/p.MaxRate)
 		}
@@ -131,7 +131,7 @@ const (
 // limited reports whether there is a MaxRate.
 func (l *Limit) limited() bool { return l.pace != nil && l.pace.MaxRate > 0 }
 
-// Pause returns for how long nothing may move because of MaxRate.
+// Pause returns how long no byte may move because of MaxRate.
 func (l *Limit) Pause(lp *loop.Loop) time.Duration {
 	if !l.limited() {
 		return 0
@@ -148,41 +148,41 @@ func (l *Limit) Piece() int {
 	return int(min(max(l.pace.MaxRate/8, leastPiece), TurnBudget))
 }
 
-// movedOffLoop is Moved on another goroutine, while a thread of the loop waits. There is no
-// MaxRate.
+// movedOffLoop is Moved for a goroutine off the loop, while a thread of the loop waits. The pace has
+// no MaxRate.
 func (l *Limit) movedOffLoop(n int) {
 	if p := l.pace; p != nil && n > 0 {
 		p.bytes += int64(n)
 		p.movedOffLoop = loop.Now()
-		if p.other != nil {
-			p.other.movedOffLoop = p.movedOffLoop
+		if p.resets != nil {
+			p.resets.movedOffLoop = p.movedOffLoop
 		}
 	}
 }
 
-// Heard notes that the peer has given a sign of life at a time of lp's clock, though it has moved
-// no byte: its silence is no longer than since then.
-func (l *Limit) Heard(lp *loop.Loop, at time.Duration) {
+// SawActivity notes that the peer was active at a time of lp's clock, although no byte has moved.
+// So the peer has been silent since then at most.
+func (l *Limit) SawActivity(lp *loop.Loop, at time.Duration) {
 	if p := l.pace; p != nil {
 		if p.since.set() {
-			l.settle(lp)
+			l.countWait(lp)
 		}
-		p.quiet = min(p.quiet, max(lp.Clock(lp.Time())-at, 0))
+		p.silence = min(p.silence, max(lp.Clock(lp.Time())-at, 0))
 	}
 }
 
 // StartWait says that the peer keeps the caller waiting from now on, until StopWait. Bytes may move
-// meanwhile: its silence begins anew with each. More calls have no effect.
+// meanwhile, and with each the peer's silence begins anew. A second call has no effect.
 func (l *Limit) StartWait(lp *loop.Loop) {
 	if p := l.pace; p != nil && !p.since.set() {
 		p.since = turnOf(lp)
 	}
 }
 
-// StopWait says that the caller no longer waits, or not for the peer.
+// StopWait says that the caller no longer waits for the peer.
 func (l *Limit) StopWait(lp *loop.Loop) {
 	if p := l.pace; p != nil && p.since.set() {
-		l.settle(lp)
+		l.countWait(lp)
 		p.since = 0
 	}
 }
@@ -190,10 +190,10 @@ func (l *Limit) StopWait(lp *loop.Loop) {
 // Waiting reports whether StartWait was called, and StopWait was not.
 func (l *Limit) Waiting() bool { return l.pace != nil && l.pace.since.set() }
 
-// Forgive does not count the wait so far: the peer was taking what has moved before.
-func (l *Limit) Forgive(lp *loop.Loop) {
+// ResetWait discards the wait so far: the peer was still taking bytes that had moved before.
+func (l *Limit) ResetWait(lp *loop.Loop) {
 	if p := l.pace; p != nil {
-		p.quiet, p.movedOffLoop = 0, 0
+		p.silence, p.movedOffLoop = 0, 0
 		if p.since.set() {
 			p.since = turnOf(lp)
 		}
@@ -201,15 +201,15 @@ func (l *Limit) Forgive(lp *loop.Loop) {
 }
 
 // settle counts what was waited. There is a pace, and the peer keeps the caller waiting.
-func (l *Limit) settle(lp *loop.Loop) {
+func (l *Limit) countWait(lp *loop.Loop) {
 	p, now := l.pace, turnOf(lp)
-	d := time.Duration(max(now-p.since, 0)) // the clock may have been put back to the turn's
+	d := time.Duration(max(now-p.since, 0)) // since may be later than the turn's beginning
 	p.since = now
 	if !l.deadline.set() {
-		p.quiet += d
+		p.silence += d
 	}
 	if p.movedOffLoop != 0 {
-		p.quiet, p.movedOffLoop = min(p.quiet, loop.Now()-p.movedOffLoop), 0
+		p.silence, p.movedOffLoop = min(p.silence, loop.Now()-p.movedOffLoop), 0
 	}
 	if p.waited += d; p.waited >= p.Window/2 {
 		p.waitedBefore, p.fromBefore = p.waited, p.from
@@ -217,22 +217,22 @@ func (l *Limit) settle(lp *loop.Loop) {
 	}
 }
 
-// SetPace sets the pace that the peer must keep; nil: none. The caller may assign a new value to it
-// at any time, which begins its count anew.
+// SetPace sets the pace that the peer must keep; nil: none. The caller may assign a new Pace to *p
+// at any time, and then the count begins anew.
 func (l *Limit) SetPace(p *Pace) { l.pace = p }
 
-// SetDeadline sets the time by which the peer must be done; the zero time: none.
+// SetDeadline sets the time at which waits for the peer end; the zero time: none.
 func (l *Limit) SetDeadline(lp *loop.Loop, t time.Time) { l.deadline = instantOf(lp, t) }
 
-// Timed reports whether there is a deadline, in the place of the pace.
+// Timed reports whether a deadline takes the place of the pace.
 func (l *Limit) Timed() bool { return l.deadline.set() }
 
 // Expired reports whether the deadline has passed.
 func (l *Limit) Expired(lp *loop.Loop) bool { return l.deadline.passed(lp) }
 
 // SetPace sets the pace that the peer must keep in each direction; nil: none. The stream counts in
-// the two Paces. The caller may assign a new value to one of them at any time, which begins its
-// count anew.
+// the two Paces. The caller may assign a new Pace to either at any time, and then its count begins
+// anew.
 func (s *Conn) SetPace(read, write *Pace) { s.in.pace, s.out.pace = read, write }
 
 // ReadExpired reports whether the deadline of reads has passed.
@@ -261,22 +261,22 @@ func (s *Conn) DropWriteDeadline() { s.out.deadline = 0 }
 
 func (s *Conn) setDeadline(l *Limit, t time.Time) error {
 	s.loop.Check()
-	if s.gone() {
-		return s.fail("set", net.ErrClosed)
+	if s.isClosed() {
+		return s.opError("set", net.ErrClosed)
 	}
 	by := instantOf(s.loop, t)
 	earlier := by.before(l.deadline)
 	l.deadline = by
 	if earlier {
-		// A wait that has begun would last until the old deadline, which is too late. A later
-		// deadline needs no help: the wait sees it when it ends.
+		// A wait that has begun would last until the old deadline, which is too late. If the new
+		// deadline is later, the wait sees it when the old one has passed.
 		s.loop.WakeWaiters(s.d)
 	}
 	return nil
 }
 
-// instant is a point in time on the clock of the stream's loop; 0: none. It takes a third of the
-// size of a time.Time.
+// instant is a point in time on the clock of the stream's loop; 0: none. Its size is a third of a
+// time.Time's.
 type instant int64
 
 func instantOf(lp *loop.Loop, t time.Time) instant {
@@ -299,7 +299,7 @@ func (i instant) set() bool { return i != 0 }
 
 func (i instant) passed(lp *loop.Loop) bool { return i.set() && i.left(lp) <= 0 }
 
-// before reports whether i is earlier than j. No instant (0) is later than all.
+// before reports whether i is earlier than j. 0 counts as later than all.
 func (i instant) before(j instant) bool { return i != 0 && (j == 0 || i < j) }
 
 // left returns how much time there is until i.

@@ -16,8 +16,8 @@ import (
 // pages and does not copy the bytes. That pays for bytes that come in bulk, see Conn.WriteTo. The
 // zero value is empty, and an empty Pipe holds no descriptor.
 //
-// The methods do not wait for the streams; but they may give other threads of the loop their turn,
-// and that thread may be killed meanwhile, so Drop should be deferred.
+// The methods do not wait for the streams. But they may let other threads of the loop run, and the
+// calling thread may be killed meanwhile, so Drop should be deferred.
 type Pipe struct {
 	p    *pipe // nil while it is empty
 	held int
@@ -31,7 +31,7 @@ func (p *Pipe) Held() int { return p.held }
 // refuses splice(2), or has no descriptors left for pipes. After the last one the caller can read
 // from s instead.
 func (p *Pipe) Fill(s *Conn, limit int64) (int, error) {
-	if err := s.begin(&s.in, true); err != nil {
+	if err := s.check(&s.in, true); err != nil {
 		return 0, err
 	}
 	if err := s.mayRead(); err != nil {
@@ -52,13 +52,13 @@ func (p *Pipe) Fill(s *Conn, limit int64) (int, error) {
 		noSplice.Store(true)
 		return 0, errors.ErrUnsupported
 	}
-	return s.received(n, errno)
+	return s.afterRead(n, errno)
 }
 
 // Drain sends to s what there is room for, and returns how many bytes are left. If s holds bytes in
 // a Duplex, the caller has to send these first.
 func (p *Pipe) Drain(s *Conn) (left int, err error) {
-	if err := s.begin(&s.out, true); err != nil {
+	if err := s.check(&s.out, true); err != nil {
 		return p.held, err
 	}
 	for p.held > 0 && err == nil {
@@ -68,12 +68,12 @@ func (p *Pipe) Drain(s *Conn) (left int, err error) {
 		}
 		p.held -= n
 		p.done()
-		err = s.wrote(n, errno)
+		err = s.afterWrite(n, errno)
 	}
 	return p.held, err
 }
 
-// done gives up the descriptors when the pipe is empty.
+// done returns the descriptors when the pipe is empty.
 func (p *Pipe) done() {
 	if p.held == 0 && p.p != nil {
 		pipes.Put(p.p)
@@ -102,7 +102,7 @@ func refusesSplice(errno syscall.Errno) bool {
 	return false
 }
 
-// pipes are those that no Pipe holds.
+// pipes has the pipes that no Pipe holds.
 var pipes = sync.Pool{New: func() any { return newPipe() }}
 
 // pipe is empty while it is in the pool.
@@ -112,38 +112,38 @@ type pipe struct {
 	cleanup runtime.Cleanup
 }
 
-// ends are the descriptors of a pipe, and whose they are.
+// ends are the descriptors of a pipe, and the budget in which they count.
 type ends struct {
-	r, w int
-	of   *openfiles.Budget
+	r, w   int
+	budget *openfiles.Budget
 }
 
-// made is how many pipes there are, in the pool or not.
-var made atomic.Int64
+// made is the number of pipes, in the pool or not.
+var pipeCount atomic.Int64
 
 // budget has the descriptors of pipes: they are kept at hand.
-var budget = openfiles.Process
+var pipeDescriptors = openfiles.Process
 
 // MaxPipeDescriptors returns how many descriptors pipes may have together: a sixteenth of the
-// process's, so half of those that are kept at hand. A peer that stops reading makes a Pipe keep
-// its two for as long as it likes, and bytes can go through memory as well.
-func MaxPipeDescriptors() int { return budget.Limit() / 16 }
+// process's, which is half of the budget for spare descriptors. A peer that stops reading makes a
+// Pipe keep two descriptors for as long as it likes, and bytes can go through memory as well.
+func MaxPipeDescriptors() int { return pipeDescriptors.Limit() / 16 }
 
-// newPipe makes a pipe. Its size is 0 if there are no descriptors left for pipes. It is large
-// enough for all that a turn may move, unless the kernel grants less to a user with many pipes
-// (pipe(7), pipe-user-pages-soft).
+// newPipe makes a pipe that has room for TurnBudget bytes, or for fewer if the kernel grants less
+// to a user with many pipes (pipe(7), pipe-user-pages-soft). The size is 0 if there are no
+// descriptors left for pipes.
 func newPipe() *pipe {
 	var fds [2]int
-	if made.Add(1) > int64(MaxPipeDescriptors()/2) || !budget.Keep(2) {
-		made.Add(-1)
+	if pipeCount.Add(1) > int64(MaxPipeDescriptors()/2) || !pipeDescriptors.Keep(2) {
+		pipeCount.Add(-1)
 		return new(pipe)
 	}
 	if unix.Pipe2(fds[:], unix.O_NONBLOCK|unix.O_CLOEXEC) != nil {
-		budget.Drop(2)
-		made.Add(-1)
+		pipeDescriptors.Drop(2)
+		pipeCount.Add(-1)
 		return new(pipe)
 	}
-	p := &pipe{ends: ends{fds[0], fds[1], budget}}
+	p := &pipe{ends: ends{fds[0], fds[1], pipeDescriptors}}
 	size, err := unix.FcntlInt(uintptr(p.w), unix.F_SETPIPE_SZ, TurnBudget)
 	if err != nil {
 		size, _ = unix.FcntlInt(uintptr(p.w), unix.F_GETPIPE_SZ, 0)
@@ -156,8 +156,8 @@ func newPipe() *pipe {
 func (e ends) close() {
 	unix.Close(e.r)
 	unix.Close(e.w)
-	e.of.Drop(2)
-	made.Add(-1)
+	e.budget.Drop(2)
+	pipeCount.Add(-1)
 }
 
 func (p *pipe) close() {

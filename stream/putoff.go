@@ -2,13 +2,13 @@ package stream
 
 import "github.com/lwango/lwango/loop"
 
-// PutOff has p, the last that the thread writes before it waits, go out with what others send in
-// this turn of the loop, see loop.PutOff: it counts as sent, and nothing overtakes it. PutOff
-// reports false, and has done nothing, if p is too long for that or cannot go out now, or if the
-// thread's wait begins with another write. If the peer has no room then, the thread's wait for
-// input ends early, as if there were some: see Owed.
+// PutOff sends p at the end of this turn of the loop, together with what other threads put off, see
+// Loop.PutOff. p is the last that the thread writes before it waits. It counts as sent, and nothing
+// overtakes it. PutOff returns false, and has done nothing, if p is too long for that or cannot be
+// sent now, or if the thread's wait begins with another write. If there is no room for p at the end
+// of the turn, the thread's wait for input ends early, as if there were input: see Owed.
 func (s *Conn) PutOff(p []byte) bool {
-	if len(p) > loop.PutOffSize || s.out.limited() || s.beginWrite() != nil ||
+	if len(p) > loop.PutOffSize || s.out.limited() || s.checkWrite() != nil ||
 		s.duplex != nil && len(s.duplex.held) > 0 || loop.WillFlush(s.loop.Current()) ||
 		!s.loop.PutOff(s.d, p) {
 		return false

@@ -21,7 +21,7 @@ func (a *attempts) resolve(address string) ([]netip.AddrPort, error) {
 		return nil, err
 	}
 	var addrs []netip.AddrPort
-	for _, ip := range byTurns(ips) {
+	for _, ip := range alternate(ips) {
 		if ip = ip.Unmap(); a.network == "tcp" || ip.Is4() == (a.network == "tcp4") {
 			addrs = append(addrs, netip.AddrPortFrom(ip, port))
 		}
@@ -70,10 +70,10 @@ func (a *attempts) lookUp(host, service string) (ips []netip.Addr, port uint16, 
 	return is.ips, uint16(is.port), err
 }
 
-// byTurns orders addresses so that the two families take turns, beginning with that of the first
-// address (RFC 8305, section 4). If one family does not work at all, Dial tries the other one
-// second and not last.
-func byTurns(ips []netip.Addr) []netip.Addr {
+// alternate orders addresses so that the two families alternate, beginning with that of the first
+// address (RFC 8305, section 4). If one family does not work at all, Dial tries an address of the
+// other one second.
+func alternate(ips []netip.Addr) []netip.Addr {
 	ordered := make([]netip.Addr, 0, len(ips))
 	var same, other []netip.Addr
 	for _, ip := range ips {

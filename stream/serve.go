@@ -23,7 +23,7 @@ type Server struct {
 	path     string // of a UNIX socket
 	closed   bool
 	idle     time.Duration
-	open     *atomic.Int64 // counts the connections; nil: nobody wants to know
+	open     *atomic.Int64 // counts the connections; nil: they are not counted
 	handler  func(t *loop.Thread, s *Conn) error
 }
 
@@ -35,10 +35,10 @@ type Server struct {
 // limit. If it returns any other error, such as io.EOF for an orderly end, the loop closes the
 // connection.
 //
-// The cheapest handler reads all that has arrived (SetNoWait tells where that ends) and returns. If
-// the handler leaves something unread, the loop calls it again. A handler that does not read at all
-// is at fault, and its connection is closed. When a loop stops, it calls the handlers of
-// connections with something to read once more, and closes all connections.
+// The cheapest handler reads all that has arrived (after SetNoWait, until ErrWouldBlock) and
+// returns. If the handler leaves something unread, the loop calls it again. If the handler does not
+// read at all, its connection is closed. When a loop stops, it calls the handlers of connections
+// with something to read once more, and closes all connections.
 func Serve(l *loop.Loop, network, address string, idle time.Duration,
 	handler func(t *loop.Thread, s *Conn) error) (*Server, error) {
 	fd, addr, err := listen(network, address)
@@ -56,9 +56,9 @@ func Serve(l *loop.Loop, network, address string, idle time.Duration,
 	return srv, nil
 }
 
-// Session makes a handler for Serve of one that stays with its connection, and reads message after
-// message. When the loop stops, reads return what has arrived, and then io.EOF in place of a wait.
-// The connection is closed when h returns.
+// Session makes a handler for Serve of a handler h that is called once for its connection and reads
+// message after message. When the loop stops, reads return what has arrived, and then io.EOF in
+// place of a wait. The connection is closed when h returns.
 func Session(h func(t *loop.Thread, s *Conn) error) func(t *loop.Thread, s *Conn) error {
 	return func(t *loop.Thread, s *Conn) error {
 		s.session = s.d.Readable()
@@ -66,10 +66,10 @@ func Session(h func(t *loop.Thread, s *Conn) error) func(t *loop.Thread, s *Conn
 	}
 }
 
-// ServeFD is Serve for a listening socket that is there, such as one of loop.Listen. The socket is
+// ServeFD is Serve for an existing listening socket, such as one of loop.Listen. The socket is
 // non-blocking. To stop accepting, the caller closes the returned Listener on the loop; the path of
-// a UNIX socket is the caller's. open, if not nil, counts the connections that are open. On an
-// error fd is still the caller's.
+// a UNIX socket is the caller's. open, if not nil, counts the open connections. On an error fd is
+// still the caller's.
 func ServeFD(l *loop.Loop, fd int, idle time.Duration, open *atomic.Int64,
 	handler func(t *loop.Thread, s *Conn) error) (*loop.Listener, error) {
 	srv := &Server{open: open}
@@ -90,8 +90,8 @@ func (srv *Server) serve(l *loop.Loop, fd int, idle time.Duration,
 // Addr returns the address, with the real port where 0 was asked for.
 func (srv *Server) Addr() net.Addr { return srv.addr }
 
-// Close accepts the connections that have come so far, and no more. Accepted connections go on.
-// Close must be called on the loop. It removes the path of a UNIX socket.
+// Close accepts the connections that have arrived so far, and then closes the listener. Accepted
+// connections go on. Close must be called on the loop. It removes the path of a UNIX socket.
 func (srv *Server) Close() error {
 	srv.loop.Check()
 	if srv.closed {
@@ -133,7 +133,7 @@ func (c *served) Run(t *loop.Thread) coro.Code {
 	if t.Loop().Stopping() && !s.pending() {
 		return coro.Abort
 	}
-	s.spent, s.asked = 0, false
+	s.spent, s.triedRead = 0, false
 	err := c.server.handler(t, s)
 	switch {
 	case err == nil, err == ErrWouldBlock, errors.Is(err, ErrWouldBlock):
@@ -144,9 +144,9 @@ func (c *served) Run(t *loop.Thread) coro.Code {
 		return coro.Abort
 	}
 	switch {
-	case s.gone() || s.ended || t.Loop().Stopping():
+	case s.isClosed() || s.ended || t.Loop().Stopping():
 		return coro.Abort
-	case !s.asked:
+	case !s.triedRead:
 		t.Loop().Logger().Error(
 			"stream: connection closed, its handler does not read and would be called for ever",
 			"remote", s.RemoteAddr())
@@ -156,7 +156,7 @@ func (c *served) Run(t *loop.Thread) coro.Code {
 	return coro.WantRead
 }
 
-// ClientGone is called by the loop when the client has left. The next read finds that.
+// ClientGone is called by the loop when the client has left, which the next read finds.
 func (c *served) ClientGone() {}
 
 // Ended is called by the loop when the thread has ended.

@@ -11,10 +11,10 @@ import (
 // TLSConn is TLS over a Conn, of which one thread may read while others write. TLSServer and
 // TLSClient make one.
 //
-// A tls.Conn directly over a Conn is for one thread. It holds locks of package sync during its
-// calls of the Conn: if one thread waits in a write, and another one reads a damaged record or a
-// request for new keys, which a read has to answer, that read blocks the loop, and the write never
-// ends. Below a TLSConn no such call waits while crypto/tls holds the lock of its output.
+// A tls.Conn directly over a Conn is for one thread. It holds locks of package sync while it calls
+// the Conn. If one thread waits in a write, and another one reads a damaged record or a request for
+// new keys, which a read has to answer, that read blocks the loop, and the write never ends. With a
+// TLSConn no call of the Conn waits while crypto/tls holds the lock of its output.
 //
 // A TLSConn is for the threads of its loop. A second thread that reads gets loop.ErrAwaited. A
 // TLSConn does not renegotiate, whatever its tls.Config says.
@@ -22,25 +22,25 @@ type TLSConn struct {
 	conn *tls.Conn
 	s    *Conn
 
-	hands   loop.Mutex // held by the thread that shakes hands
-	shaken  bool
-	reading bool
+	handshaking   loop.Mutex // held by the thread that shakes hands
+	handshakeDone bool
+	reading       bool
 
 	// What crypto/tls has written and the stream has not.
-	sending   loop.Mutex // held by the thread that writes it to the stream
-	held      []byte
-	spare     []byte
-	writeFail error // of the stream; final, since a part of a record may be gone
+	sending  loop.Mutex // held by the thread that writes it to the stream
+	held     []byte
+	spare    []byte
+	writeErr error // of the stream; final, since a part of a record may be isClosed
 }
 
-// heldAnswers is how much a thread that reads leaves to the thread that writes just then.
+// heldAnswers is how many bytes of answers a reading thread leaves to a thread that writes.
 const heldAnswers = 4 << 10
 
 // tlsPiece is how much one call of tls.Conn.Write encrypts into memory.
 const tlsPiece = 64 << 10
 
-// TLSServer makes the server's side of a TLS connection over s. The first Read or Write shakes
-// hands, or Handshake. s belongs to the TLSConn from now on, which closes it.
+// TLSServer makes the server's side of a TLS connection over s. The first Read or Write runs the
+// handshake, or Handshake does. s belongs to the TLSConn from now on, which closes it.
 func TLSServer(s *Conn, config *tls.Config) *TLSConn {
 	c := &TLSConn{s: s}
 	c.conn = tls.Server((*tlsTransport)(c), config)
@@ -49,7 +49,7 @@ func TLSServer(s *Conn, config *tls.Config) *TLSConn {
 
 // TLSClient is TLSServer for the client's side.
 func TLSClient(s *Conn, config *tls.Config) *TLSConn {
-	// it would hold a lock over its waits
+	// Renegotiation would hold a lock while it waits.
 	if config != nil && config.Renegotiation != tls.RenegotiateNever {
 		config = config.Clone()
 		config.Renegotiation = tls.RenegotiateNever
@@ -59,25 +59,25 @@ func TLSClient(s *Conn, config *tls.Config) *TLSConn {
 	return c
 }
 
-// Handshake shakes hands, if that was not done. A thread that comes while another one does so waits
-// for that.
+// Handshake runs the handshake, unless it is complete. If another thread runs it, the caller waits
+// for that thread.
 func (c *TLSConn) Handshake() error {
-	if c.shaken {
+	if c.handshakeDone {
 		return nil
 	}
 	t := c.s.loop.Current()
 	if t == nil {
 		return errNoThread
 	}
-	if err := c.hands.Lock(t, -1); err != nil { // the stream's limits end it
+	if err := c.handshaking.Lock(t, -1); err != nil { // the stream's limits end it
 		return err
 	}
-	defer c.hands.Unlock()
+	defer c.handshaking.Unlock()
 	err := c.conn.Handshake() // keeps its error, unless that is temporary
 	if e := c.send(true); err == nil {
 		err = e
 	}
-	c.shaken = err == nil
+	c.handshakeDone = err == nil
 	return err
 }
 
@@ -87,7 +87,7 @@ func (c *TLSConn) Read(p []byte) (int, error) {
 		return 0, err
 	}
 	if c.reading {
-		return 0, c.s.fail("read", loop.ErrAwaited)
+		return 0, c.s.opError("read", loop.ErrAwaited)
 	}
 	c.reading = true
 	defer func() { c.reading = false }()
@@ -119,11 +119,11 @@ func (c *TLSConn) Write(p []byte) (written int, err error) {
 	}
 }
 
-// send writes what is held to the stream. If another thread does so just then, a caller that does
+// send writes what is held to the stream. If another thread does that already, a caller that does
 // not need all of it returns at once, unless much is held.
 func (c *TLSConn) send(all bool) error {
-	if len(c.held) == 0 && !all || c.writeFail != nil {
-		return c.writeFail
+	if len(c.held) == 0 && !all || c.writeErr != nil {
+		return c.writeErr
 	}
 	if !c.sending.TryLock() {
 		if !all && len(c.held) < heldAnswers {
@@ -136,21 +136,21 @@ func (c *TLSConn) send(all bool) error {
 	sent := false
 	defer func() {
 		if !sent { // the thread was killed, perhaps in the middle of a record
-			c.writeFail = net.ErrClosed
+			c.writeErr = net.ErrClosed
 		}
 		c.sending.Unlock()
 	}()
-	for len(c.held) > 0 && c.writeFail == nil {
+	for len(c.held) > 0 && c.writeErr == nil {
 		b := c.held
 		c.held, c.spare = c.spare[:0], nil // others may add to it during the write
-		_, c.writeFail = c.s.Write(b)
+		_, c.writeErr = c.s.Write(b)
 		c.spare = b
 	}
 	sent = true
-	return c.writeFail
+	return c.writeErr
 }
 
-// CloseWrite tells the peer that no more will be written.
+// CloseWrite sends close_notify: nothing more will be written.
 func (c *TLSConn) CloseWrite() error {
 	if err := c.conn.CloseWrite(); err != nil {
 		return err
@@ -158,9 +158,9 @@ func (c *TLSConn) CloseWrite() error {
 	return c.send(true)
 }
 
-// Close implements net.Conn. It tells the peer, if there is room for that, and does not wait.
+// Close implements net.Conn. It sends close_notify, if there is room for that, and does not wait.
 func (c *TLSConn) Close() error {
-	if c.shaken && c.writeFail == nil && c.conn.CloseWrite() == nil && c.sending.TryLock() {
+	if c.handshakeDone && c.writeErr == nil && c.conn.CloseWrite() == nil && c.sending.TryLock() {
 		for n, err := 0, error(nil); len(c.held) > 0 && err == nil; c.held = c.held[n:] {
 			n, err = c.s.TryWrite(c.held)
 		}
@@ -169,7 +169,7 @@ func (c *TLSConn) Close() error {
 	return c.s.Close()
 }
 
-// ConnectionState returns what was agreed on with the peer.
+// ConnectionState returns what the handshake has agreed on.
 func (c *TLSConn) ConnectionState() tls.ConnectionState { return c.conn.ConnectionState() }
 
 // NetConn returns the stream.
@@ -193,7 +193,7 @@ func (c *TLSConn) SetWriteDeadline(at time.Time) error { return c.s.SetWriteDead
 // tlsTransport is a TLSConn as crypto/tls sees it: the connection below, whose writes do not wait.
 type tlsTransport TLSConn
 
-// Read implements net.Conn. The peer may wait for what is held before it sends anything.
+// Read implements net.Conn. It sends what is held first: the peer may wait for that.
 func (tr *tlsTransport) Read(p []byte) (int, error) {
 	c := (*TLSConn)(tr)
 	if err := c.send(false); err != nil {
@@ -204,8 +204,8 @@ func (tr *tlsTransport) Read(p []byte) (int, error) {
 
 // Write implements net.Conn.
 func (tr *tlsTransport) Write(p []byte) (int, error) {
-	if tr.writeFail != nil {
-		return 0, tr.writeFail
+	if tr.writeErr != nil {
+		return 0, tr.writeErr
 	}
 	tr.held = append(tr.held, p...)
 	return len(p), nil
@@ -221,7 +221,7 @@ func (tr *tlsTransport) LocalAddr() net.Addr { return tr.s.LocalAddr() }
 func (tr *tlsTransport) RemoteAddr() net.Addr { return tr.s.RemoteAddr() }
 
 // SetDeadline implements net.Conn, and does nothing: crypto/tls would set deadlines for an alert,
-// which does not wait here, and leave them to what is written next.
+// whose write does not wait here, and the next writes would have them.
 func (tr *tlsTransport) SetDeadline(time.Time) error { return nil }
 
 // SetReadDeadline implements net.Conn, and does nothing.

@@ -6,13 +6,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TryWrite writes as much of p as there is room for. If there is no room, it returns ErrWouldBlock.
+// TryWrite writes as much of p as there is room for. If there is none, it returns ErrWouldBlock.
 func (s *Conn) TryWrite(p []byte) (int, error) { return s.TrySend(p, nil) }
 
 // TrySend is TryWrite of a and then b, which go out in one system call.
 func (s *Conn) TrySend(a, b []byte) (int, error) {
-	if err := s.beginWrite(); err != nil {
-		return 0, s.fail("write", err)
+	if err := s.checkWrite(); err != nil {
+		return 0, s.opError("write", err)
 	}
 	if s.duplex != nil && s.duplex.Held() > 0 {
 		return 0, ErrWouldBlock
@@ -32,8 +32,8 @@ func (s *Conn) TrySend(a, b []byte) (int, error) {
 	if errno == unix.EAGAIN {
 		return 0, ErrWouldBlock
 	}
-	if err := s.wrote(n, errno); err != nil {
-		return n, s.fail("write", err)
+	if err := s.afterWrite(n, errno); err != nil {
+		return n, s.opError("write", err)
 	}
 	return n, nil
 }

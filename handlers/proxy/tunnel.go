@@ -87,10 +87,10 @@ func (j *tunnelKeeper) Run(thread *loop.Thread) (idle time.Duration, more bool) 
 	if j.frames != nil {
 		filter = j.frames
 	}
-	j.stream.Wakes(thread, false, false)
-	j.stream.Yielded()
+	j.stream.WakeOnReady(thread, false, false)
+	j.stream.ResetBudget()
 	if s, ok := j.link.(*stream.Conn); ok {
-		s.Yielded()
+		s.ResetBudget()
 	}
 	for over := false; ; {
 		now := l.Clock(l.Time())
@@ -116,7 +116,7 @@ func (j *tunnelKeeper) Run(thread *loop.Thread) (idle time.Duration, more bool) 
 			return 0, false
 		case again:
 		case j.still():
-			if !j.stream.Wakes(thread, true, false) {
+			if !j.stream.WakeOnReady(thread, true, false) {
 				return left, true
 			}
 			if over { // a read or a write has not told why, and nothing else will

@@ -152,7 +152,7 @@ func (s *served) Attach(c net.Conn) {
 func (s *served) Detach() {
 	c := (*Conn)(s)
 	if l, ok := c.link.(*stream.Conn); ok && c.pingDue {
-		c.progress -= l.Counted()
+		c.progress -= l.ProgressOffset()
 	}
 	c.link, c.tls = nil, nil
 	x := c.extra

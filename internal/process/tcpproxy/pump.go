@@ -15,8 +15,8 @@ var reasons = [...]result{tunnel.Complete: complete, tunnel.ClientLeft: clientLe
 // calls it again: a connection that waits has no coroutine.
 func (c *connection) pump(t *loop.Thread) coro.Code {
 	client, up := &c.tunnel.Client, &c.tunnel.Up
-	c.client.Yielded()
-	c.up.Yielded()
+	c.client.ResetBudget()
+	c.up.ResetBudget()
 	for again := false; ; {
 		before := c.tunnel.Moved()
 		more, why := c.tunnel.Move(c.now(), nil)
@@ -36,7 +36,7 @@ func (c *connection) pump(t *loop.Thread) coro.Code {
 			continue
 		}
 		c.addBytes()
-		if c.up.Wakes(t, !up.Ended && client.Held() == 0, up.Held() > 0) {
+		if c.up.WakeOnReady(t, !up.Ended && client.Held() == 0, up.Held() > 0) {
 			// A read or a write returns the reason, if there is one.
 			if again {
 				up.Fail()

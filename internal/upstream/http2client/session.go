@@ -93,7 +93,7 @@ func Start(l *loop.Loop, fd int, c *tls.Conn, carry func(net.Conn), keep Life,
 
 // Run is called by the loop when something has come, or a stream has gathered something.
 func (s *Session) Run(t *loop.Thread) coro.Code {
-	s.stream.Yielded()
+	s.stream.ResetBudget()
 	for {
 		if s.err == nil {
 			s.receive()
