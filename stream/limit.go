@@ -34,7 +34,7 @@ type Pace struct {
 	bytes        int64         // moved, in all
 	silence      time.Duration // waited since the last byte, without a deadline
 	since        instant       // what was waited before is counted; 0: the peer keeps nobody waiting
-	movedOffLoop time.Duration // when a byte has moved on another goroutine since then, by loop.Now; 0: none
+	movedOffLoop time.Duration // by loop.Now: when a byte last moved off the loop since; 0: none
 	resets       *Pace         // whose silence a byte ends, too; nil: none, see ResetSilenceOf
 
 	// The newer half of the window, and the older.
@@ -148,8 +148,8 @@ func (l *Limit) Piece() int {
 	return int(min(max(l.pace.MaxRate/8, leastPiece), TurnBudget))
 }
 
-// movedOffLoop is Moved for a goroutine off the loop, while a thread of the loop waits. The pace has
-// no MaxRate.
+// movedOffLoop is Moved for a goroutine off the loop, while a thread of the loop waits. The pace
+// has no MaxRate.
 func (l *Limit) movedOffLoop(n int) {
 	if p := l.pace; p != nil && n > 0 {
 		p.bytes += int64(n)
@@ -200,7 +200,8 @@ func (l *Limit) ResetWait(lp *loop.Loop) {
 	}
 }
 
-// settle counts what was waited. There is a pace, and the peer keeps the caller waiting.
+// countWait adds the time since the last call to the waited time. The Limit has a pace, and the
+// peer keeps the caller waiting.
 func (l *Limit) countWait(lp *loop.Loop) {
 	p, now := l.pace, turnOf(lp)
 	d := time.Duration(max(now-p.since, 0)) // since may be later than the turn's beginning

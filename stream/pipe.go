@@ -118,10 +118,10 @@ type ends struct {
 	budget *openfiles.Budget
 }
 
-// made is the number of pipes, in the pool or not.
+// pipeCount is the number of pipes, in the pool or not.
 var pipeCount atomic.Int64
 
-// budget has the descriptors of pipes: they are kept at hand.
+// pipeDescriptors is the budget in which the descriptors of pipes count.
 var pipeDescriptors = openfiles.Process
 
 // MaxPipeDescriptors returns how many descriptors pipes may have together: a sixteenth of the
