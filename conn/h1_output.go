@@ -12,7 +12,7 @@ import (
 // flush implements carrier. What the kernel has refused of earlier answers goes before it, see
 // turn.idle.
 func (t *turn) flush() error {
-	if len(t.out) == 0 && !loop.DescriptorOf(&t.c.Thread).Owes() {
+	if len(t.out) == 0 && !loop.DescriptorOf(&t.c.Thread).HasRemainder() {
 		return t.writeErr
 	}
 	out := t.out

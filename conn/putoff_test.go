@@ -99,7 +99,7 @@ func numberedAnswers(t *testing.T, c *server.Client, n int) {
 // toWait reports whether a thread waits for room, and owing whether there was none for what was put
 // off.
 func toWait(l *loop.Loop) bool { return l.Stats().Yields[coro.WantWrite] > 0 }
-func owing(l *loop.Loop) bool  { return l.Stats().Owing > 0 }
+func owing(l *loop.Loop) bool  { return l.Stats().Remainders > 0 }
 
 // smallAnswers asks a server for numbered texts, each when the one before was answered, until it is
 // full, and takes none.

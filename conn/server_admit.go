@@ -69,7 +69,7 @@ func (a *admission) admit(c *connection, l *loop.Loop, set *settings) bool {
 		return false
 	}
 	limit := int64(set.MaxConnections)
-	crowded := l.Scarce()
+	crowded := l.SpareInUse()
 	budget.Connected(1)
 	for n := a.active.Add(1); crowded ||
 		limit > 0 && n-a.evicting.Load() > limit; n = a.active.Load() {
@@ -220,7 +220,7 @@ func (a *admission) note(l *loop.Loop, set *settings) {
 		"open", a.active.Load(), "max_connections", set.MaxConnections,
 		"closed", a.evicted.Swap(0), "refused", a.refused.Swap(0),
 		"beyond_max_connections_per_address", a.ofNetwork.Swap(0),
-		"out_of_descriptors", l.Scarce())
+		"out_of_descriptors", l.SpareInUse())
 }
 
 // turnAway answers 503 on fd, for which there is no room. No turn serves c: it lingers, because a
@@ -232,7 +232,7 @@ func (p *port) turnAway(fd int, c *connection, set *settings) {
 		return
 	}
 	c.admission = refused
-	crowded := p.server.admission.refusing.Add(1) > maxRefusing || p.loop.Scarce()
+	crowded := p.server.admission.refusing.Add(1) > maxRefusing || p.loop.SpareInUse()
 	p.refresh(set)
 	body := appendErrorPage(nil, http.StatusServiceUnavailable)
 	out := append(appendStatusLine(nil, http.StatusServiceUnavailable, ""), p.fields...)

@@ -30,7 +30,7 @@ func TestNoRoomForTheEnd(t *testing.T) {
 	loopback.Fill(t, up.Address)
 	done := make(chan got, 1)
 	go func() { done <- p.get("/x.php") }()
-	p.Settled("no room for the request", func(l *loop.Loop) bool { return l.Stats().Owing > 0 })
+	p.Settled("no room for the request", func(l *loop.Loop) bool { return l.Stats().Remainders > 0 })
 	p.Skip(11 * time.Second)
 	if g := <-done; g.status != 504 || !strings.Contains(p.log.String(), "send_timeout (10s)") {
 		t.Errorf("%+v\n%s", g, p.log)

@@ -19,19 +19,19 @@ const (
 	lastBackOff    = time.Second
 )
 
-// noteEvery is how long, in milliseconds, a shortage is not logged again: it may come and go with
+// logInterval is how long, in milliseconds, a shortage is not logged again: it may come and go with
 // each connection.
-const noteEvery = 60_000
+const logInterval = 60_000
 
 // Acceptor accepts the connections of one listening socket, one with each call of Accept. The zero
 // Acceptor is ready for use.
 type Acceptor struct {
-	closing bool          // Listener.Close was called
-	turn    int           // calls of accept4 since other threads had their turn
-	failed  int           // calls that failed since a connection was accepted
-	backOff time.Duration // the last one; 0 once all waiting connections were accepted
-	told    bool          // the log says that connections wait
-	quiet   int64         // until then nothing is logged, in milliseconds of the loop
+	closing    bool          // Listener.Close was called
+	turn       int           // calls of accept4 since other threads had their turn
+	failed     int           // calls that failed since a connection was accepted
+	backOff    time.Duration // the last one; 0 once all waiting connections were accepted
+	logged     bool          // the log says that connections wait
+	quietUntil int64         // until then nothing is logged, in milliseconds of the loop
 }
 
 // ErrNoConnection is the error of Accept when no connection waits.
@@ -43,7 +43,7 @@ var ErrNoConnection = errors.New("no connection waits")
 //
 // Accept passes over the errors of single connections. From now on the loop keeps a spare
 // descriptor. If there is no other one (EMFILE, ENFILE), Accept uses it for the connection, and
-// Scarce reports that. While there is none at all, or memory is short (ENOBUFS, ENOMEM), or one
+// SpareInUse reports that. While there is none at all, or memory is short (ENOBUFS, ENOMEM), or one
 // call after the other fails (a filter may refuse them), Accept waits, for times that double up to
 // a second. The connections wait in the kernel meanwhile, and the loop's other threads go on. If
 // the loop stops during that, or d was closed, the error is net.ErrClosed.
@@ -70,23 +70,23 @@ func (a *Acceptor) Accept(t *Thread, d *Descriptor) (fd int, remote netip.AddrPo
 		case unix.EAGAIN:
 			d.edges.move(in, emptied)
 			a.turn, a.backOff = 0, 0
-			if a.told {
+			if a.logged {
 				l.log.Info("loop: accepting again, no connection waits")
-				a.told = false
+				a.logged = false
 			}
 			return -1, remote, ErrNoConnection
 		case unix.EMFILE, unix.ENFILE, unix.ENOBUFS, unix.ENOMEM:
 		default:
-			if !passing(errno) {
+			if !concernsOneConnection(errno) {
 				return -1, remote, os.NewSyscallError("accept", errno)
 			}
 			if a.failed++; a.failed%acceptsPerTurn != 0 {
 				continue
 			}
 		}
-		if a.backOff == 0 && l.now >= a.quiet {
+		if a.backOff == 0 && l.now >= a.quietUntil {
 			l.log.Error("loop: new connections wait, accept has failed", "error", errno)
-			a.told, a.quiet = true, l.now+noteEvery
+			a.logged, a.quietUntil = true, l.now+logInterval
 		}
 		if last {
 			return -1, remote, net.ErrClosed
@@ -120,10 +120,10 @@ func (l *Loop) Accept(fd int, accept func(fd int, remote netip.AddrPort)) (*List
 	return ln, nil
 }
 
-// Scarce reports that the loop's spare descriptor is in use: the connection that was accepted last
-// has taken it. Unless some descriptor is closed, the next connection has to wait. Scarce is called
-// on the loop.
-func (l *Loop) Scarce() bool { return l.spare < 0 }
+// SpareInUse reports that the loop's spare descriptor is in use: the connection that was accepted
+// last has taken it. Unless some descriptor is closed, the next connection has to wait. SpareInUse
+// is called on the loop.
+func (l *Loop) SpareInUse() bool { return l.spare < 0 }
 
 // keepSpare opens the spare descriptor, if it can. That is a duplicate of the eventfd, which needs
 // no file system.
@@ -181,9 +181,9 @@ func (ln *Listener) Run(t *Thread) coro.Code {
 	}
 }
 
-// passing reports whether an error concerns a single connection and not the listener
+// concernsOneConnection reports whether an error concerns one connection and not the listener
 // (accept(2), "Error handling").
-func passing(errno syscall.Errno) bool {
+func concernsOneConnection(errno syscall.Errno) bool {
 	switch errno {
 	case unix.ECONNABORTED, unix.ENETDOWN, unix.EPROTO, unix.ENOPROTOOPT, unix.EHOSTDOWN,
 		unix.ENONET, unix.EHOSTUNREACH, unix.EOPNOTSUPP, unix.ENETUNREACH, unix.EPERM,

@@ -1,11 +1,11 @@
 package loop
 
 // Broadcast is an event of one loop that many of its threads wait for, such as a message to all
-// that are in a room. To notify thousands at once would let them run in a row, and whatever else
-// happens meanwhile would wait for all of them. So the loop takes a few threads of each Broadcast
-// in turn, as far as a share of its turn goes, and the rest in the next turn, after it has looked
-// for events. A Broadcast of a few threads passes one of thousands, and so does a request. An idle
-// thread whose Task is a NotifyHandler may need no coroutine for it.
+// members of a room. If thousands of threads were notified at once, all other work would wait until
+// the last of them has run. So the loop notifies a few threads of each Broadcast, one Broadcast
+// after the other, until a share of its turn is used up, and the rest in the next turn, after it
+// has polled for events. So a Broadcast to a few threads passes one to thousands, and so does a
+// request. An idle thread whose Task is a NotifyHandler may need no coroutine.
 type Broadcast struct {
 	// Next returns the next thread that is to be notified, or nil if none is left. It is called on the
 	// loop. It must not wait.
@@ -47,13 +47,13 @@ func (r *Broadcast) Begin(l *Loop) {
 // perBroadcast is how many threads of a Broadcast run before those of the next.
 const perBroadcast = clockEvery
 
-// runBroadcasts lets the threads of Broadcasts run. They have a share of the turn of their own:
-// neither do they hold up other threads, nor these them.
+// runBroadcasts runs the threads of Broadcasts. They have their own share of the turn, so they do
+// not delay other threads, and other threads do not delay them.
 func (l *Loop) runBroadcasts() {
 	if l.broadcasts.first == nil {
 		return
 	}
-	rest := l.turn // in a crowd
+	rest := l.turn // not empty on an overloaded loop
 	l.turn = queue{}
 	for l.share.begin(); l.broadcasts.first != nil && !l.share.over; {
 		r := l.broadcasts.pop()
@@ -64,7 +64,7 @@ func (l *Loop) runBroadcasts() {
 			}
 			if !t.handleNotification() {
 				t.notifyIn(&l.turn, ByNotify)
-			} else if l.share.spent() {
+			} else if l.share.count() {
 				break
 			}
 		}
@@ -73,5 +73,5 @@ func (l *Loop) runBroadcasts() {
 		}
 		l.runTurn()
 	}
-	l.turn.append(&rest) // a member left over was told, and is not to wait for the crowd
+	l.turn.append(&rest) // threads that were notified here and have not run come first
 }

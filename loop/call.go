@@ -16,13 +16,13 @@ const DefaultWorkers = 64
 
 // call is a function that runs off the loop. Except for run it belongs to the loop.
 type call struct {
-	group  *calls
-	run    func()            // on its own goroutine
-	drop   func(error)       // on the loop, when it never will run
-	late   func() error      // see CallUnless; nil: none
-	queued fair.Entry[*call] // it waits: neither has begun, nor was withdrawn
-	kept   *list.Element     // in its thread's list, if it was submitted by Call
-	thread *Thread           // whose list that is
+	group   *calls
+	run     func()            // on its own goroutine
+	drop    func(error)       // on the loop, when it never will run
+	unless  func() error      // see CallUnless; nil: none
+	queued  fair.Entry[*call] // it waits: neither has begun, nor was withdrawn
+	element *list.Element     // in its thread's list, if it was submitted by Call
+	thread  *Thread           // whose list that is
 }
 
 // calls counts the functions that have begun and not returned, of a thread and of those within its
@@ -58,16 +58,16 @@ func (t *Thread) submit(c *call) {
 	w.queue.Add(ClientOf(t), &c.queued)
 }
 
-// keepCall sees to it that t's deferred calls withdraw c if it has not begun by then.
-func (t *Thread) keepCall(c *call) {
+// listCall makes t's deferred calls withdraw c if c has not begun by then.
+func (t *Thread) listCall(c *call) {
 	if !c.queued.Waits() {
 		return
 	}
-	if t.more.kept == nil {
-		t.more.kept = list.New()
+	if t.more.queuedCalls == nil {
+		t.more.queuedCalls = list.New()
 		t.Defer(t.dropCalls)
 	}
-	c.thread, c.kept = t, t.more.kept.PushBack(c)
+	c.thread, c.element = t, t.more.queuedCalls.PushBack(c)
 }
 
 // call begins c.
@@ -97,9 +97,9 @@ func (l *Loop) returned() {
 	for next := w.queue.Next(); next != nil; next = w.queue.Next() {
 		c := next.Value
 		w.queue.Take(next)
-		l.unkeep(c)
-		if c.late != nil {
-			if err := c.late(); err != nil {
+		l.unlistCall(c)
+		if c.unless != nil {
+			if err := c.unless(); err != nil {
 				c.drop(err)
 				continue
 			}
@@ -109,11 +109,11 @@ func (l *Loop) returned() {
 	}
 }
 
-// unkeep takes c, which does not wait any more, off the list of its thread.
-func (l *Loop) unkeep(c *call) {
-	if c.kept != nil {
-		c.thread.more.kept.Remove(c.kept)
-		c.kept = nil
+// unlistCall takes c, which does not wait any more, off the list of its thread.
+func (l *Loop) unlistCall(c *call) {
+	if c.element != nil {
+		c.thread.more.queuedCalls.Remove(c.element)
+		c.element = nil
 	}
 }
 
@@ -121,13 +121,13 @@ func (l *Loop) unkeep(c *call) {
 func (l *Loop) withdraw(c *call) {
 	if c.queued.Waits() {
 		l.workers.queue.Remove(&c.queued)
-		l.unkeep(c)
+		l.unlistCall(c)
 		c.drop(ErrCanceled)
 	}
 }
 
-// ClientOf returns the address of the client for whom t works, as far as its task, or that of a
-// thread that has started it, knows; else the zero Addr. It is called by t.
+// ClientOf returns the address of the client for whom t works, if t's task or that of a thread that
+// has started t is a Client; else the zero Addr. It is called by t.
 func ClientOf(t *Thread) netip.Addr {
 	for {
 		if c, ok := t.task.(Client); ok {
@@ -140,8 +140,8 @@ func ClientOf(t *Thread) netip.Addr {
 	}
 }
 
-// miss notes that a wait came to its limit before there was a worker. If one waits for too long,
-// hundreds do, so this is logged once a minute.
+// miss counts a wait that came to its limit before there was a worker. If one wait does, hundreds
+// do, so the log has one line a minute.
 func (w *workers) miss(l *Loop) {
 	w.missed++
 	if w.warned.IsZero() || l.wall.Sub(w.warned) >= time.Minute {
@@ -153,24 +153,24 @@ func (w *workers) miss(l *Loop) {
 
 // dropCalls withdraws the functions that t has submitted and that have not begun.
 func (t *Thread) dropCalls() {
-	if t.more == nil || t.more.kept == nil {
+	if t.more == nil || t.more.queuedCalls == nil {
 		return // see TakeDeferred
 	}
-	kept := t.more.kept
+	kept := t.more.queuedCalls
 	for e := kept.Front(); e != nil; e = kept.Front() {
 		t.loop.withdraw(e.Value.(*call))
 	}
-	t.more.kept = nil
+	t.more.queuedCalls = nil
 }
 
 // HasCalls reports whether functions are still running off the loop for t, or for a thread within
-// its scopes. What they may hold must not become another one's. The loop calls it, or t.
+// its scopes. Objects that these functions may hold must not be reused. The loop calls it, or t.
 func HasCalls(t *Thread) bool {
 	return t.more != nil && t.more.calls != nil && t.more.calls.running.Load() > 0
 }
 
-// AbandonCalls forgets the functions that HasCalls tells of, and reports whether there are any.
-// What they may hold must not be used any more.
+// AbandonCalls forgets the functions that HasCalls reports, and reports whether there were any. The
+// caller must not use objects any more that these functions may hold.
 func AbandonCalls(t *Thread) bool {
 	if !HasCalls(t) {
 		return false

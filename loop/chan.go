@@ -20,11 +20,11 @@ type Chan[T any] struct {
 type chanState uint8
 
 const (
-	empty  chanState = iota
-	asked            // the helper is receiving
-	full             // there is a value; from here on the source is ready
-	closed           // the channel was closed
-	spent            // the thread that has started the helper has run its deferred calls
+	empty      chanState = iota
+	receiving            // the helper is receiving
+	full                 // there is a value; from here on the source is ready
+	closed               // the channel was closed
+	helperGone           // the thread that has started the helper has run its deferred calls
 )
 
 // FromChan returns a source that is ready when ch has a value, or is closed.
@@ -56,7 +56,7 @@ func (c *Chan[T]) Watch(t *Thread) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	switch {
-	case c.state == spent:
+	case c.state == helperGone:
 		return net.ErrClosed
 	case c.waiter != nil:
 		return ErrAwaited
@@ -79,13 +79,13 @@ func (c *Chan[T]) Watch(t *Thread) error {
 			close(quit)
 			c.mu.Lock()
 			defer c.mu.Unlock()
-			c.state = spent
+			c.state = helperGone
 			if c.waiter != nil { // another thread
 				Notify(c.waiter)
 			}
 		})
 	}
-	c.state = asked
+	c.state = receiving
 	c.want <- struct{}{}
 	return nil
 }
@@ -101,7 +101,7 @@ func (c *Chan[T]) receive(want, quit chan struct{}) {
 		select {
 		case v, ok := <-c.ch:
 			c.mu.Lock()
-			if c.state == asked {
+			if c.state == receiving {
 				c.put(v, ok)
 			}
 			waiter := c.waiter

@@ -69,7 +69,7 @@
 //	EndKeepWaiting
 //	FlushBeforeWait, WillFlush        output that a Flusher has to flush
 //	IdleTimeout, Idle, MarkIdle       idle threads
-//	UnmarkIdle, StandBy
+//	UnmarkIdle, MarkDaemon
 //	Wake, WakeThisTurn, WakeOnNotify  what makes them run
 //	WokenBy, WakeReason, NotifyLocal
 //	Broadcast                         one event for many threads
@@ -92,7 +92,7 @@
 //	idle               none       queued      its descriptor has an event (dispatch), or one with
 //	                                          WakeOnReady; Wake; what WakeOnNotify lets wake it
 //	                              ended       IdleTimeout has passed, or EndIdle
-//	queued             as before  running     its turn has come (runQueued, follow)
+//	queued             as before  running     its turn has come (runQueued, nextTask)
 //	running            its own    queued      it yields Yield, or wants what it need not wait for;
 //	                                          or its Task returns Yield
 //	                              waits ...   it yields one of the other codes

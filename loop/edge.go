@@ -29,11 +29,11 @@ const (
 type move uint8
 
 const (
-	requested move = iota // epoll_ctl asked for this direction
-	besides               // epoll_ctl asked for the other one, and looked at both anew
-	emptied               // a read found no more input, or a write no more room
-	reported              // epoll_wait brought the event, or poll(2) did
-	removed               // the descriptor left epoll: it hung up, or is closed
+	requested      move = iota // epoll_ctl asked for this direction
+	otherRequested             // epoll_ctl asked for the other direction, and looked at both anew
+	emptied                    // a read found no more input, or a write no more room
+	reported                   // epoll_wait brought the event, or poll(2) did
+	removed                    // the descriptor left epoll: it hung up, or is closed
 	numMoves
 )
 
@@ -44,11 +44,11 @@ const (
 // data. If it is unknown, asking makes epoll look at the socket.
 var moves = [numMoves][numEdges]edge{
 	//         unknown  armed  fired  dead
-	requested: {armed, armed, armed, dead},
-	besides:   {unknown, armed, armed, dead},
-	emptied:   {unknown, armed, armed, dead},
-	reported:  {unknown, fired, fired, dead},
-	removed:   {dead, dead, dead, dead},
+	requested:      {armed, armed, armed, dead},
+	otherRequested: {unknown, armed, armed, dead},
+	emptied:        {unknown, armed, armed, dead},
+	reported:       {unknown, fired, fired, dead},
+	removed:        {dead, dead, dead, dead},
 }
 
 // move moves the directions that are among the events, IN and OUT.

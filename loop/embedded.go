@@ -2,12 +2,12 @@ package loop
 
 // Begin makes t, the zero Thread or one of the loop's that has ended, a thread without a
 // descriptor, which runs soon (see WakeThisTurn). t may be a part of a larger record, and be used
-// again when b.Ended was called. A source that t was waiting for before may notify it for nothing.
-// b.Run returns Abort. On a loop whose threads were killed it ends without having begun. Begin is
-// called on the loop.
-func (l *Loop) Begin(t *Thread, b Task) {
+// again when task.Ended was called. A source that t was waiting for before may notify it for
+// nothing. task.Run returns Abort. On a loop whose threads were killed it ends without having
+// begun. Begin is called on the loop.
+func (l *Loop) Begin(t *Thread, task Task) {
 	t.reset()
-	if l.enlist(t, b) {
+	if l.initUnattached(t, task) {
 		l.enqueue(&l.turn, t, ByEvent)
 	}
 }
@@ -30,7 +30,7 @@ func TaskOf(t *Thread) Task { return t.task }
 func EndKeepWaiting(t *Thread) {
 	if t.own.flags&(keepWaiting|ended) == keepWaiting {
 		t.own.flags = t.own.flags&^keepWaiting | finished
-		t.left()
+		t.peerLeft()
 	}
 }
 
@@ -40,6 +40,6 @@ func EndKeepWaiting(t *Thread) {
 func SetClientGone(t *Thread) {
 	if t.own.flags&(finished|ended) == 0 {
 		t.own.flags |= finished
-		t.left()
+		t.peerLeft()
 	}
 }

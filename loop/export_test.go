@@ -44,7 +44,7 @@ func Left(l *Loop) (left []string) {
 		timers = 1 // or more
 	}
 	for what, n := range map[string]int{
-		"threads": l.threads, "threads without descriptor": len(l.detached),
+		"threads": l.threads, "threads without descriptor": len(l.unattached),
 		"timers": timers, "functions queued": l.workers.queue.Len(),
 	} {
 		if n != 0 {
@@ -59,7 +59,7 @@ func TimerAt(t *Thread) time.Duration { return time.Duration(t.timer.At()) * tim
 
 // Jump puts the loop's clock forward, and the timers to that time, without a look for events.
 func Jump(l *Loop, d time.Duration) {
-	l.Skip(d)
+	l.AdvanceClock(d)
 	l.tick()
 	l.wheel.Advance(l.now)
 }
@@ -129,7 +129,7 @@ type Edges struct{ e edges }
 // Moves are the moves by their names, and EdgeStates the names of the states in their order.
 var (
 	Moves = map[string]move{
-		"requested": requested, "besides": besides, "emptied": emptied, "reported": reported,
+		"requested": requested, "besides": otherRequested, "emptied": emptied, "reported": reported,
 		"removed": removed,
 	}
 	EdgeStates = []string{unknown: "unknown", armed: "armed", fired: "fired", dead: "dead"}
@@ -156,4 +156,4 @@ func (e *Edges) Dead() bool               { return e.e.dead() }
 func (e *Edges) Known() uint16            { return e.e.known() }
 
 // PutOffMost is how many pieces are put off at most.
-const PutOffMost = putOffMost
+const PutOffMost = maxPieces

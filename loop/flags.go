@@ -16,22 +16,22 @@ import (
 type flags uint32
 
 const (
-	suspended   flags = 1 << iota // the thread does not wait for its own descriptor
-	queued                        // the thread is in the run queue
-	finished                      // RDHUP was seen: the peer sends no more
-	keepWaiting                   // a suspended thread goes on waiting when its client leaves
-	shared                        // the descriptor is no thread's own, and inside a Shared
-	rawFD                         // threads await it by its bare number
-	listening                     // the thread waits for Notify, in AwaitAny or idle (WakeOnNotify)
-	canceled                      // the thread's scope was canceled: its waits return at once
-	ended                         // the thread has ended, and its record is free
-	listed                        // the thread is in the list of idle ones
-	unflushed                     // the task has output to flush before the thread waits
-	kept                          // no thread uses it, and its number belongs to code off the loop
-	putsOff                       // something that is to be sent to it was put off
-	owes                          // the kernel had no room for all of that, see putOffs
-	sole                          // nothing has duplicated it, so close(2) takes it out of epoll
-	standsBy                      // the thread has no work of its own
+	suspended    flags = 1 << iota // the thread does not wait for its own descriptor
+	queued                         // the thread is in the run queue
+	finished                       // RDHUP was seen: the peer sends no more
+	keepWaiting                    // a suspended thread goes on waiting when its client leaves
+	shared                         // the descriptor is no thread's own, and inside a Shared
+	rawFD                          // threads await it by its bare number
+	notifiable                     // the thread waits for Notify, in AwaitAny or idle (WakeOnNotify)
+	canceled                       // the thread's scope was canceled: its waits return at once
+	ended                          // the thread has ended, and its record is free
+	listed                         // the thread is in the list of idle ones
+	unflushed                      // the task has output to flush before the thread waits
+	kept                           // no thread uses it, and its number belongs to code off the loop
+	hasPiece                       // something that is to be sent to it was put off
+	hasRemainder                   // the kernel had no room for all of that, see putOffs
+	sole                           // nothing has duplicated it, so close(2) takes it out of epoll
+	daemon                         // Loop.Threads does not count the thread
 )
 
 const maskShift = 16
@@ -65,7 +65,7 @@ var (
 		coro.WantWrite:           ^(mask(in) | suspended),
 		coro.WantReadWrite:       ^suspended,
 		coro.Suspend:             ^mask(in | out),
-		coro.Resume:              ^(suspended | listening),
+		coro.Resume:              ^(suspended | notifiable),
 		coro.AsyncAwaitRead:      ^mask(in | out),
 		coro.AsyncAwaitWrite:     ^mask(in | out),
 		coro.AsyncAwaitReadWrite: ^mask(in | out),

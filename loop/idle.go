@@ -71,24 +71,24 @@ func UnmarkIdle(t *Thread) {
 // unlist takes t out of the list. If t is the first, it takes out the running ones directly after
 // it as well.
 func (l *Loop) unlist(t *Thread) {
-	l.cutOut(t)
+	l.removeIdleEntry(t)
 	if t.idle.prev >= 0 {
 		return
 	}
 	for l.idle.first >= 0 && l.table[l.idle.first].thread.co != nil {
-		l.cutOut(l.table[l.idle.first].thread)
+		l.removeIdleEntry(l.table[l.idle.first].thread)
 	}
 	l.publishIdle()
 }
 
-// notFirst takes a thread that waits out of the list if it is the first.
-func (l *Loop) notFirst(t *Thread) {
+// unlistIfFirst takes a thread that waits out of the list if it is the first.
+func (l *Loop) unlistIfFirst(t *Thread) {
 	if t.own.flags&listed != 0 && t.own.fd == l.idle.first {
 		l.unlist(t)
 	}
 }
 
-func (l *Loop) cutOut(t *Thread) {
+func (l *Loop) removeIdleEntry(t *Thread) {
 	prev, next := t.idle.prev, t.idle.next
 	if invariants.Enabled {
 		if t.own.flags&listed == 0 ||

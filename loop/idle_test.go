@@ -218,7 +218,7 @@ func TestSpareDescriptor(t *testing.T) {
 		scarce := make(chan bool, 10)
 		if _, err := l.Accept(fd, func(fd int, _ netip.AddrPort) {
 			unix.Close(fd)
-			scarce <- l.Scarce()
+			scarce <- l.SpareInUse()
 		}); err != nil {
 			t.Fatal(err)
 		}

@@ -2,9 +2,8 @@ package loop
 
 import "github.com/lwango/lwango/coro"
 
-// WakeReason is why the loop has run a thread, or has called the Task of an idle one, as far as one
-// reason tells: the first of several. A Task takes it for a hint, and looks at all that it has
-// asked for.
+// WakeReason is why the loop has run a thread, or has called the Task of an idle one: the first
+// reason, if there are several. For a Task it is a hint, so the Task checks all of its sources.
 type WakeReason uint8
 
 const (
@@ -19,15 +18,15 @@ const (
 // WokenBy returns why t runs. It is called by t's Task, before the first wait.
 func WokenBy(t *Thread) WakeReason { return t.wokenBy }
 
-// WakeOnNotify lets t be woken while it is idle as one that waits in AwaitAny is: by Notify, by the
-// leaving of its client, by Stop, and when its IdleTimeout has passed, which then does not end it.
-// So its Task may be called for whatever Sources it has watched, and they stay watched meanwhile. t
-// needs no descriptor.
+// WakeOnNotify makes the loop wake t while it is idle for the same reasons as a thread in AwaitAny:
+// Notify, Stop, that its client has left, and that its IdleTimeout has passed, which then does not
+// end t. So t's Task can be called for Sources that it has watched, and the Sources stay watched
+// meanwhile. t needs no descriptor.
 //
 // The Task calls WakeOnNotify before it returns Suspend, WantRead or the like. Between the two it
-// asks its sources: Notify leaves a thread alone that runs. The next call of the Task ends the
-// effect.
-func WakeOnNotify(t *Thread) { t.own.flags |= listening }
+// checks its sources, because Notify does nothing while a thread runs. The next call of the Task
+// ends the effect of WakeOnNotify.
+func WakeOnNotify(t *Thread) { t.own.flags |= notifiable }
 
 // NotifyHandler is a Task that handles most notifications of a Broadcast without a coroutine. So a
 // message to thousands of idle connections does not switch to thousands of stacks.
@@ -43,22 +42,22 @@ type NotifyHandler interface {
 // handleNotification lets t's Task handle a notification on the loop, and reports whether that is
 // done.
 func (t *Thread) handleNotification() bool {
-	if t.co != nil || t.own.flags&(listening|queued|ended|finished) != listening ||
+	if t.co != nil || t.own.flags&(notifiable|queued|ended|finished) != notifiable ||
 		t.loop.stop.stopping {
 		return false
 	}
-	b, ok := t.task.(NotifyHandler)
-	return ok && b.Notified(&t.own)
+	h, ok := t.task.(NotifyHandler)
+	return ok && h.Notified(&t.own)
 }
 
 // Resumes counts the times that l's threads have become the running one. A thread that
 // reads the same number twice has not waited in between, and so has missed no notification.
 func (l *Loop) Resumes() int64 { return l.stats.Resumes }
 
-// TakeDeferred returns what t has deferred, first to last, and forgets it: the caller sees to it
-// that it is called in the end, last first, by whichever coroutine t has then. What the loop has
-// deferred for t's waits is done at once. t calls it, when the threads that it has started have
-// ended.
+// TakeDeferred returns t's deferred calls, first to last, and t forgets them: the caller must make
+// the calls in the end, last first, on the coroutine that t has then. Those that the loop has
+// deferred for t's waits are made at once. t calls TakeDeferred when the threads that it has
+// started have ended.
 func TakeDeferred(t *Thread) []func() {
 	t.dropCalls()
 	t.releaseRawFDs()
@@ -88,8 +87,8 @@ type lastTask struct {
 }
 
 // Run implements coro.Task.
-func (b *lastTask) Run(*coro.Coro) coro.Value {
-	b.t.owner.Enter()
-	b.f()
+func (m *lastTask) Run(*coro.Coro) coro.Value {
+	m.t.owner.Enter()
+	m.f()
 	return coro.Make(coro.Abort, 0)
 }

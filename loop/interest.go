@@ -16,9 +16,9 @@ import (
 // has another gen. So an event that was on its way when a descriptor was closed and its number
 // reused finds no thread.
 type Descriptor struct {
-	thread *Thread // that is told of events; for a Shared see there
+	thread *Thread // the loop wakes it at events; for a Shared see there
 	fd     int32   // -1: none
-	gen    uint32  // of the number; without one, where the thread stands in Loop.detached
+	gen    uint32  // of the number; without one, the thread's index in Loop.unattached
 	flags  flags   // state, and the events that threads wait for
 	edges  edges   // the events that epoll is going to report
 }
@@ -30,10 +30,10 @@ func (d *Descriptor) FD() int { return int(d.fd) }
 // before may still be unread.
 func (d *Descriptor) Gone() bool { return d.flags&finished != 0 }
 
-// poll is for a wait whose time is over. It reports whether one of the events is there all the
-// same, and notes them as if the loop had seen them. The loop polls for events before it reads
-// the clock, so a process that was stopped in between, or that had no processor, finds the time
-// over first; and a loop that is overloaded takes its events one by one.
+// poll is for a wait whose limit has passed. It reports whether one of the events has come all the
+// same, and notes the events as if the loop had seen them. The loop polls for events before it
+// reads the clock, so if the process was stopped in between, or had no processor, the loop finds
+// first that the limit has passed; and an overloaded loop takes its events one by one.
 func (d *Descriptor) poll(events uint16) bool {
 	if d.fd < 0 {
 		return false
@@ -54,7 +54,7 @@ func (l *Loop) add(d *Descriptor, events uint16) error {
 	l.gen++
 	d.gen = l.gen
 	d.edges = edges{}
-	if e := l.ask(d, unix.EPOLL_CTL_ADD, events); e != nil {
+	if e := l.epollCtl(d, unix.EPOLL_CTL_ADD, events); e != nil {
 		return e
 	}
 	if fd >= len(l.table) { // only now: fd may be any number until epoll has taken it
@@ -78,7 +78,7 @@ func (l *Loop) evict(d *Descriptor) {
 	d.edges.move(in|out, removed)
 	d.flags |= finished
 	if d.flags&shared == 0 { // its thread lives on without a descriptor
-		l.detach(d.thread)
+		l.addUnattached(d.thread)
 		if l.stop.stopping {
 			d.thread.notify() // wakeForStop goes by descriptors, and would not find it any more
 		}
@@ -86,11 +86,11 @@ func (l *Loop) evict(d *Descriptor) {
 	l.deliver(d, d.flags.awaited())
 }
 
-// arm makes epoll report what threads wait for. Only an event that is not armed costs a system
-// call: then epoll looks at the socket anew, for all the events that it knows. An event that is
-// armed and not awaited costs nothing and stays. arm reports whether there is nothing to wait for,
-// because the descriptor is out of epoll: then the thread shall read or write, and gets the error
-// from that call.
+// arm makes epoll report the events of d that threads wait for. Only an event that is not armed
+// costs a system call: then epoll looks at the socket anew, for all events that it was asked for.
+// An event that is armed and not awaited costs nothing and stays armed. arm returns true if no
+// event can come, because the descriptor is out of epoll: then the thread reads or writes, and that
+// call returns the error.
 func (l *Loop) arm(d *Descriptor) (over bool) {
 	events := d.flags.awaited()
 	if d.edges.armed(events) {
@@ -99,7 +99,7 @@ func (l *Loop) arm(d *Descriptor) (over bool) {
 	if d.edges.dead() {
 		return true
 	}
-	if l.ask(d, unix.EPOLL_CTL_MOD, events) != nil {
+	if l.epollCtl(d, unix.EPOLL_CTL_MOD, events) != nil {
 		// The descriptor was closed under its thread, which learns that from its next read or
 		// write.
 		d.edges.move(in|out, removed)
@@ -108,9 +108,9 @@ func (l *Loop) arm(d *Descriptor) (over bool) {
 	return false
 }
 
-// ask asks epoll for the events of d, beside those that epoll knows already. op is EPOLL_CTL_ADD or
-// EPOLL_CTL_MOD. It is the only way into epoll.
-func (l *Loop) ask(d *Descriptor, op int, events uint16) error {
+// epollCtl asks epoll for the events of d, besides those that it was asked for before. op is
+// EPOLL_CTL_ADD or EPOLL_CTL_MOD. All calls of epoll_ctl that ask for events are here.
+func (l *Loop) epollCtl(d *Descriptor, op int, events uint16) error {
 	mask := uint32(d.edges.known()|events) | unix.EPOLLET
 	if d.flags&rawFD == 0 {
 		mask |= rdhup
@@ -120,7 +120,7 @@ func (l *Loop) ask(d *Descriptor, op int, events uint16) error {
 		return os.NewSyscallError("epoll_ctl", e)
 	}
 	d.edges.move(events, requested)
-	d.edges.move((in|out)&^events, besides)
+	d.edges.move((in|out)&^events, otherRequested)
 	return nil
 }
 
@@ -140,7 +140,7 @@ func (l *Loop) forget(d *Descriptor) {
 	if d.flags&listed != 0 {
 		l.unlist(d.thread)
 	}
-	l.lose(d)
+	l.dropPutOff(d)
 	if l.lookup(int(d.fd)) == d {
 		l.table[d.fd] = nil
 	}
@@ -157,10 +157,10 @@ func (l *Loop) lookup(fd int) *Descriptor {
 // dispatch acts on one event.
 //
 //   - An event that a thread waits for puts the thread into the run queue.
-//   - That the peer has left is noted. A thread that waits for something else is told.
+//   - If the peer has left, the record notes that, and a thread that waits for sources is woken.
 //   - An event that no thread waits for is dropped. A thread that wants it later finds it not
 //     armed.
-//   - Room to write is first for what was put off.
+//   - If there is room to write, what was put off is sent first.
 //   - After ERR or HUP the descriptor leaves epoll, and no thread can wait for it any more.
 func (l *Loop) dispatch(e *unix.EpollEvent) {
 	fd := int(e.Fd)
@@ -181,11 +181,11 @@ func (l *Loop) dispatch(e *unix.EpollEvent) {
 		d.flags |= finished
 		hit = awaited
 	}
-	if d.flags&owes != 0 && events&(out|unix.EPOLLERR|unix.EPOLLHUP) != 0 {
-		_ = d.settle()
+	if d.flags&hasRemainder != 0 && events&(out|unix.EPOLLERR|unix.EPOLLHUP) != 0 {
+		_ = d.flushPutOff()
 	}
 	if d.flags&shared == 0 && before&finished == 0 && d.flags&finished != 0 {
-		d.thread.left()
+		d.thread.peerLeft()
 	}
 	if hit != 0 {
 		l.deliver(d, hit)

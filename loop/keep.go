@@ -15,7 +15,7 @@ import (
 func (l *Loop) Keep(d *Descriptor) (fd int, ok bool) {
 	const state = shared | rawFD | finished
 	if d.fd < 0 || d.edges.dead() || d.flags&state != shared || d.flags.awaited() != 0 ||
-		d.settle() != 0 {
+		d.flushPutOff() != 0 {
 		return -1, false
 	}
 	for d.Unread() { // a read that filled its buffer cannot tell whether that was all

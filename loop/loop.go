@@ -17,8 +17,8 @@ import (
 
 const (
 	eventsPerTurn = 128              // of one epoll_wait; the rest keep their order for the next
-	unusedAfter   = 10 * time.Second // parked coroutines are closed,
-	trimsPerTurn  = 256              // so many in a turn: each takes a microsecond
+	unusedAfter   = 10 * time.Second // parked coroutines that were not used for so long are closed
+	trimsPerTurn  = 256              // at most in one turn: each takes a microsecond
 )
 
 // Options of a new loop. The zero value stands for the defaults.
@@ -42,11 +42,11 @@ type Stats struct {
 	Age, Asleep time.Duration // since the loop was made, and how much of that it has slept
 
 	// Now.
-	Threads int // that have not ended
-	Working int // coroutines that have a task: threads that run, are queued or wait
-	Parked  int // coroutines that are kept for the next thread
-	Timers  int // pending
-	Owing   int // sockets that have no room for what was put off
+	Threads    int // that have not ended
+	Working    int // coroutines that have a task: threads that run, are queued or wait
+	Parked     int // coroutines that are kept for the next thread
+	Timers     int // pending
+	Remainders int // sockets that have no room for what was put off
 
 	// Functions off the loop, including those that no thread waits for any more.
 	Calls    int   // running now
@@ -62,45 +62,45 @@ type Loop struct {
 	wakefd int
 	ended  chan struct{} // closed when Run returns
 	made   time.Time
-	start  time.Time     // as made, but for Skip
+	start  time.Time     // as made, less what AdvanceClock has added
 	origin time.Duration // start by the package's Now
 
 	panics atomic.Int64 // see Panicked
 
 	// Owned by the loop.
-	table      []*Descriptor // by number
-	gen        uint32
-	detached   []*Thread     // threads without a descriptor
-	threads    int           // all that have not ended
-	standing   int           // of these, those of StandBy
-	wall       time.Time     // of this turn
-	elapsed    time.Duration // from start to wall
-	now        int64         // of this turn, milliseconds since start
-	busyPoll   bool          // the next epoll_wait asks without blocking first
-	slept      bool          // the last epoll_wait has slept
-	fullPolls  int64         // see Polls
-	held       time.Duration // in sum, between readings of the clock that were more than heldUp apart
-	gaveWay    int64         // when other goroutines were last given the processor
-	share      share         // of the present turn, for its queue or its timers
-	wheel      *timeoutwheel.Wheel
-	runq       queue // for a later turn
-	turn       queue // the rest of the present turn's, or of the one before
-	behind     queue // those that gave way to all of these
-	broadcasts broadcasts
-	putOffs    putOffs
-	crowded    bool // in this turn more threads are ready than it has time for
-	pool       coro.Pool
-	trim       trimmer
-	current    *Thread // the running one; nil: the loop itself runs
-	idle       idleList
-	spare      int    // a descriptor to accept with when there is no other; -1: none
-	buffer     Buffer // nil: a thread has it
-	stop       stopper
-	workers    workers
-	stats      Stats
-	owner      invariants.Owner // the goroutine in Run
-	started    bool             // a goroutine, in this turn
-	events     [eventsPerTurn]unix.EpollEvent
+	table       []*Descriptor // by number
+	gen         uint32
+	unattached  []*Thread     // threads without a descriptor
+	threads     int           // all that have not ended
+	daemons     int           // of these, those of MarkDaemon
+	wall        time.Time     // of this turn
+	elapsed     time.Duration // from start to wall
+	now         int64         // of this turn, milliseconds since start
+	busyPoll    bool          // the next epoll_wait does not block at first
+	slept       bool          // the last epoll_wait has slept
+	fullPolls   int64         // see Polls
+	stalled     time.Duration // sum of the times between readings of the clock, from minStall on
+	lastGosched int64         // when other goroutines were last given the processor
+	share       share         // of the present turn, for its queue or its timers
+	wheel       *timeoutwheel.Wheel
+	runq        queue // for a later turn
+	turn        queue // the rest of the present turn's, or of the one before
+	lowPriority queue // of GiveWay: they run after all of these
+	broadcasts  broadcasts
+	putOffs     putOffs
+	overloaded  bool // in this turn more threads are ready than it has time for
+	pool        coro.Pool
+	trim        trimmer
+	current     *Thread // the running one; nil: the loop itself runs
+	idle        idleList
+	spare       int    // a descriptor to accept with when there is no other; -1: none
+	buffer      Buffer // nil: a thread has it
+	stop        stopper
+	workers     workers
+	stats       Stats
+	owner       invariants.Owner // the goroutine in Run
+	started     bool             // a goroutine, in this turn
+	events      [eventsPerTurn]unix.EpollEvent
 
 	// Safe from any goroutine.
 	post  poster
@@ -134,7 +134,7 @@ func New(o Options) (*Loop, error) {
 		idle:   idleList{first: -1, last: -1},
 		spare:  -1,
 	}
-	l.pool = coro.Pool{Handoff: o.Handoff, Next: l.follow}
+	l.pool = coro.Pool{Handoff: o.Handoff, Next: l.nextTask}
 	if l.log == nil {
 		l.log = slog.Default()
 	}
@@ -160,7 +160,7 @@ func (l *Loop) Run() error {
 	defer l.Close()
 	l.owner.Enter()
 	defer l.owner.Leave()
-	l.tick() // what comes first counts from now, and not from New
+	l.tick() // the first waits count from now, and not from New
 	for l.threads > 0 || !l.post.closeIfEmpty() {
 		l.runPosted()
 		l.runQueued()
@@ -183,7 +183,7 @@ func (l *Loop) Close() {
 	}
 	l.post.close()
 	l.killAll()
-	for _, d := range l.table { // a thread that was to close d may have been killed before it began
+	for _, d := range l.table { // a thread that would close d may have been killed before it ran
 		if d != nil && d.flags&(rawFD|kept) == 0 {
 			l.CloseDescriptor(d)
 		}
@@ -200,7 +200,7 @@ func (l *Loop) Close() {
 
 // timeout returns how long the loop may block; there is no limit if it is negative.
 func (l *Loop) timeout() time.Duration {
-	if l.threads == 0 || !l.runq.empty() || !l.turn.empty() || !l.behind.empty() ||
+	if l.threads == 0 || !l.runq.empty() || !l.turn.empty() || !l.lowPriority.empty() ||
 		l.broadcasts.first != nil {
 		return 0
 	}
@@ -215,21 +215,21 @@ func (l *Loop) timeout() time.Duration {
 // maxWait is the longest Duration, in milliseconds.
 const maxWait = math.MaxInt64 / int64(time.Millisecond)
 
-// heldUp is for how long a thread may hold its loop before the waits of others take note.
-const heldUp = 100 * time.Millisecond
+// minStall is how long a thread must hold its loop for the waits of others to be extended by that.
+const minStall = 100 * time.Millisecond
 
 func (l *Loop) tick() {
 	before := l.wall
 	l.wall = time.Now()
-	if d := l.wall.Sub(before); d > heldUp {
-		l.held += d
+	if d := l.wall.Sub(before); d > minStall {
+		l.stalled += d
 	}
 	l.elapsed = l.wall.Sub(l.start)
 	l.now = l.elapsed.Milliseconds()
 }
 
-// after returns the wheel's time at which d will have passed since the loop last read the
-// clock, and never if d is negative. It rounds up, so that no timer is early.
+// after returns the wheel's time that is d after the loop's last reading of the clock, and never if
+// d is negative. It rounds up, so that no timer is early.
 func (l *Loop) after(d time.Duration) int64 {
 	if d <= 0 {
 		if d < 0 {
@@ -250,18 +250,17 @@ func (l *Loop) Time() time.Time { return l.wall }
 // Now is Time by the clock of the function Now.
 func (l *Loop) Now() time.Duration { return l.elapsed + l.origin }
 
-// Now returns the time by the monotonic clock, counted from when the process began. It reads one
-// clock, where time.Now reads two, and is never 0. Skip has no part in it. Any goroutine
-// may call it.
+// Now returns the time by the monotonic clock since the process began. It reads one clock, where
+// time.Now reads two, and is never 0. AdvanceClock does not change it. Any goroutine may call it.
 func Now() time.Duration { return time.Since(epoch) }
 
-// At returns the time that Now has returned.
+// At returns the point in time at which Now returns now.
 func At(now time.Duration) time.Time { return epoch.Add(now) }
 
 var epoch = time.Now().Add(-time.Nanosecond)
 
 // Clock returns where t is on the loop's own clock, which counts from when the loop was made, and
-// which Skip puts forward. What is to come at a point of that clock comes earlier after a Skip.
+// which AdvanceClock moves forward: timers of that clock then expire earlier.
 func (l *Loop) Clock(t time.Time) time.Duration {
 	if t == l.wall { // mostly
 		return l.elapsed
@@ -269,10 +268,10 @@ func (l *Loop) Clock(t time.Time) time.Duration {
 	return t.Sub(l.start)
 }
 
-// Skip puts the loop's own clock forward by d, as if d had passed without any event: what waits for
-// its time on the loop then waits so much less. It is for tests of long waits. Time and time.Now
-// stay as they are. The caller is on the loop; a negative d counts as 0.
-func (l *Loop) Skip(d time.Duration) {
+// AdvanceClock moves the loop's own clock forward by d, as if d had passed without any event:
+// timers and limits of the loop expire that much earlier. It is for tests of long waits. Time and
+// time.Now stay as they are. The caller is on the loop; a negative d counts as 0.
+func (l *Loop) AdvanceClock(d time.Duration) {
 	d = max(d, 0)
 	l.start = l.start.Add(-d)
 	l.elapsed, l.origin = l.elapsed+d, l.origin-d
@@ -283,7 +282,7 @@ func (l *Loop) Stats() Stats {
 	s := l.stats
 	s.Calls, s.Queued, s.NoWorker = l.workers.running, l.workers.queue.Len(), l.workers.missed
 	s.Threads, s.Timers, s.Age = l.threads, l.wheel.Pending(), time.Since(l.made)
-	s.Owing = len(l.putOffs.remainders)
+	s.Remainders = len(l.putOffs.remainders)
 	s.Working, s.Parked = l.pool.Used(), l.pool.Len()
 	return s
 }
@@ -293,13 +292,13 @@ func (l *Loop) Stats() Stats {
 func (l *Loop) Panicked() int64 { return l.panics.Load() }
 
 // Current returns the running thread, or nil if the loop itself runs. It is for code on a thread
-// that cannot be told which thread it is on, such as the methods of a net.Conn.
+// that has no parameter for the thread, such as the methods of a net.Conn.
 func (l *Loop) Current() *Thread { return l.current }
 
 // Check panics, under the invariants build tag, unless the caller is the running thread, or the
-// loop itself while no thread is running. It is for methods of what belongs to a loop and cannot be
-// told its thread, such as those of a net.Conn: another goroutine would use it at the same time as
-// the loop.
+// loop itself while no thread is running. It is for methods that have no parameter for the thread,
+// such as those of a net.Conn, of an object that belongs to a loop: another goroutine must not use
+// the object.
 func (l *Loop) Check() {
 	if invariants.Enabled {
 		owner := &l.owner
@@ -313,16 +312,17 @@ func (l *Loop) Check() {
 	}
 }
 
-// Threads returns how many threads have not ended, without those of StandBy.
-func (l *Loop) Threads() int { return l.threads - l.standing }
+// Threads returns how many threads have not ended, without daemons (see MarkDaemon).
+func (l *Loop) Threads() int { return l.threads - l.daemons }
 
-// StandBy says that t has no work of its own: it waits for other threads, as a connection to an
-// upstream does that requests share, or for the end of the loop. The loop does not end before it,
-// but Threads leaves it out, so that nothing is kept for its sake. It is called on the loop.
-func StandBy(t *Thread) {
-	if t.own.flags&(standsBy|ended) == 0 {
-		t.own.flags |= standsBy
-		t.loop.standing++
+// MarkDaemon makes t a daemon, a thread without work of its own: it waits for other threads, as a
+// connection to an upstream that requests share, or for the end of the loop. Run does not return
+// before t has ended, but Threads does not count t, so that a stop does not wait for its sake.
+// MarkDaemon is called on the loop.
+func MarkDaemon(t *Thread) {
+	if t.own.flags&(daemon|ended) == 0 {
+		t.own.flags |= daemon
+		t.loop.daemons++
 	}
 }
 
@@ -339,7 +339,7 @@ func (l *Loop) resume(t *Thread) {
 		l.enter(t, c)
 		v = c.Resume()
 	}
-	t = l.current // another if t's task has returned and others followed; nil if all have returned
+	t = l.current // another thread, if nextTask has begun its task; nil if all tasks have returned
 	l.current = nil
 
 	code := v.Code()
@@ -361,15 +361,15 @@ func (l *Loop) resume(t *Thread) {
 	case code == coro.Abort:
 		l.kill(t)
 	case code == coro.Yield:
-		l.notFirst(t)
+		l.unlistIfFirst(t)
 		t.own.flags = t.own.flags.next(code)
-		if v.FD() == behind {
-			l.enqueue(&l.behind, t, ByEvent)
+		if v.FD() == lowPriority {
+			l.enqueue(&l.lowPriority, t, ByEvent)
 		} else {
 			l.ready(t, ByEvent)
 		}
 	default:
-		l.notFirst(t)
+		l.unlistIfFirst(t)
 		t.own.flags = t.own.flags.next(code)
 		d := &t.own
 		if code >= coro.AsyncAwaitRead {
@@ -414,7 +414,7 @@ func (l *Loop) taskReturned(c *coro.Coro, v coro.Value) {
 		return
 	}
 	q := &l.runq
-	if v.Code() == coro.Yield { // behind the threads of this turn: see WakeThisTurn
+	if v.Code() == coro.Yield { // after the threads of this turn: see WakeThisTurn
 		q = &l.turn
 	}
 	l.enqueue(q, t, ByEvent)
@@ -429,15 +429,15 @@ func (l *Loop) logPanic(t *Thread) {
 	}
 }
 
-// follow is called on a coroutine whose task has returned, while the loop waits for it. If the next
-// thread in the queue is an idle one, the coroutine takes it on. Under load, most requests are
-// answered without waiting, and so they cost no handoff each.
-func (l *Loop) follow(c *coro.Coro, v coro.Value) coro.Task {
+// nextTask is called on a coroutine whose task has returned, while the loop waits for the
+// coroutine. If the next thread in the queue is idle, the coroutine runs its task. Under load, most
+// requests are answered without waiting, and so most cost no handoff.
+func (l *Loop) nextTask(c *coro.Coro, v coro.Value) coro.Task {
 	if c.Killed() {
 		return nil // see RunBeforeEnd
 	}
 	l.taskReturned(c, v)
-	for t := l.turn.head; t != nil && t.co == nil && !l.share.spent(); t = l.turn.head {
+	for t := l.turn.head; t != nil && t.co == nil && !l.share.count(); t = l.turn.head {
 		if l.turn.pop(); t.own.flags&ended == 0 {
 			l.enter(t, c)
 			return (*entry)(t)

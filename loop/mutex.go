@@ -34,9 +34,9 @@ func (m *Mutex) Unlock() { m.m.Unlock() }
 // writer get the lock after it, so readers cannot keep a writer waiting for ever; and a reader must
 // not lock m a second time.
 type RWMutex struct {
-	mu    sync.Mutex // held briefly
-	holds int        // how many readers hold m; -1: a writer does
-	queue list.List  // of *lockWaiter
+	mu      sync.Mutex // held briefly
+	holders int        // how many readers hold m; -1: a writer does
+	queue   list.List  // of *lockWaiter
 }
 
 // Lock locks m for writing. Its arguments and its error are those of Mutex.Lock.
@@ -82,10 +82,10 @@ func (m *RWMutex) try(reads bool) bool {
 // take takes m if those that hold it let it. The caller holds m.mu.
 func (m *RWMutex) take(reads bool) bool {
 	switch {
-	case reads && m.holds >= 0:
-		m.holds++
-	case m.holds == 0:
-		m.holds = -1
+	case reads && m.holders >= 0:
+		m.holders++
+	case m.holders == 0:
+		m.holders = -1
 	default:
 		return false
 	}
@@ -96,19 +96,19 @@ func (m *RWMutex) unlock(reads bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	switch {
-	case reads && m.holds > 0:
-		m.holds--
-	case !reads && m.holds < 0:
-		m.holds = 0
+	case reads && m.holders > 0:
+		m.holders--
+	case !reads && m.holders < 0:
+		m.holders = 0
 	default:
 		panic("loop: unlock of a mutex that is not locked")
 	}
-	m.pass()
+	m.grant()
 }
 
 // pass gives m to the first in the queue, and to as many after it as can have it at the same time.
 // The caller holds m.mu.
-func (m *RWMutex) pass() {
+func (m *RWMutex) grant() {
 	for e := m.queue.Front(); e != nil; e = m.queue.Front() {
 		w := e.Value.(*lockWaiter)
 		if !m.take(w.reads) {
@@ -119,17 +119,17 @@ func (m *RWMutex) pass() {
 		if w.thread != nil {
 			Notify(w.thread)
 		} else {
-			close(w.given)
+			close(w.granted)
 		}
 	}
 }
 
 // lockWaiter is one wait for an RWMutex; a Source, if a thread waits.
 type lockWaiter struct {
-	m      *RWMutex
-	reads  bool
-	thread *Thread       // nil: a goroutine waits
-	given  chan struct{} // for the goroutine: closed once it has m
+	m       *RWMutex
+	reads   bool
+	thread  *Thread       // nil: a goroutine waits
+	granted chan struct{} // for the goroutine: closed once it has m
 
 	// Guarded by m.mu.
 	has   bool // it has got m
@@ -141,7 +141,7 @@ func (w *lockWaiter) Watch(*Thread) error {
 	w.m.mu.Lock()
 	defer w.m.mu.Unlock()
 	w.entry = w.m.queue.PushBack(w)
-	w.m.pass() // m may have been unlocked since try
+	w.m.grant() // m may have been unlocked since try
 	return nil
 }
 
@@ -158,13 +158,13 @@ func (w *lockWaiter) Unwatch(*Thread) {
 	defer w.m.mu.Unlock()
 	if !w.has {
 		w.m.queue.Remove(w.entry)
-		w.m.pass() // readers may wait after a writer that has given up
+		w.m.grant() // readers may wait after a writer that has given up
 	}
 }
 
 // block waits as a goroutine off the loops does.
 func (w *lockWaiter) block(d time.Duration) error {
-	w.given = make(chan struct{})
+	w.granted = make(chan struct{})
 	_ = w.Watch(nil)
 	var limit <-chan time.Time
 	if d >= 0 {
@@ -173,7 +173,7 @@ func (w *lockWaiter) block(d time.Duration) error {
 		limit = timer.C
 	}
 	select {
-	case <-w.given:
+	case <-w.granted:
 		return nil
 	case <-limit:
 	}

@@ -94,7 +94,9 @@ func TestMutexGivenUp(t *testing.T) {
 		want   error
 		giveUp func(parent, waits *loop.Thread)
 	}{
-		"limit":    {loop.ErrDeadlineExceeded, func(p, _ *loop.Thread) { p.Loop().Skip(2 * time.Hour) }},
+		"limit": {loop.ErrDeadlineExceeded, func(p, _ *loop.Thread) {
+			p.Loop().AdvanceClock(2 * time.Hour)
+		}},
 		"canceled": {loop.ErrCanceled, func(p, _ *loop.Thread) { p.Cancel() }},
 		"killed":   {errKilled, func(_, w *loop.Thread) { loop.Kill(w) }},
 	} {

@@ -138,9 +138,9 @@ func Call[T any](t *Thread, f func() (T, error)) *Promise[T] {
 // the promise. late must not block.
 func CallUnless[T any](t *Thread, late func() error, f func() (T, error)) *Promise[T] {
 	c, p := newCall(t, f)
-	c.late = late
+	c.unless = late
 	t.submit(c)
-	t.keepCall(c)
+	t.listCall(c)
 	return p
 }
 

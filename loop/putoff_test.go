@@ -71,7 +71,7 @@ func insist(t *testing.T, th *loop.Thread, call func() syscall.Errno) (errno sys
 func settled(t *testing.T, th *loop.Thread, d *loop.Descriptor) {
 	t.Helper()
 	th.Yield()
-	inTurns(t, th, "room", func() bool { return !d.Owes() })
+	inTurns(t, th, "room", func() bool { return !d.HasRemainder() })
 }
 
 // TestPutOff: what is put off goes out behind the threads of the turn, or when there is too much of
@@ -102,7 +102,7 @@ func TestPutOff(t *testing.T) {
 			}
 			last := len(all) - 1
 			for i, peer := range peers {
-				if text := got(peer); (text == "six") != (i < last) && !all[i].Owes() {
+				if text := got(peer); (text == "six") != (i < last) && !all[i].HasRemainder() {
 					t.Errorf("got %q from socket %d of %d", text, i, last)
 				}
 			}
@@ -203,8 +203,8 @@ func TestPutOffFirst(t *testing.T) {
 				})
 				mustRun(t, l)
 				got(pipe[0])
-				if s := l.Stats(); s.Lost != 0 || s.Owing != 0 {
-					t.Errorf("%d bytes lost, %d sockets owe some", s.Lost, s.Owing)
+				if s := l.Stats(); s.Lost != 0 || s.Remainders != 0 {
+					t.Errorf("%d bytes lost, %d sockets with a remainder", s.Lost, s.Remainders)
 				}
 			})
 		})
@@ -247,7 +247,7 @@ func owing(t *testing.T, l *loop.Loop, th *loop.Thread) (d *loop.Shared, peer in
 	fill(d.FD())
 	putOff(t, l, &d.Descriptor, "rest")
 	th.Yield()
-	if !d.Owes() || l.Stats().Owing == 0 {
+	if !d.HasRemainder() || l.Stats().Remainders == 0 {
 		t.Error("there is room: the test shows nothing")
 	}
 	return d, peer
@@ -299,13 +299,13 @@ func TestPutOffWithoutRoom(t *testing.T) {
 			l.CloseDescriptor(&d.Descriptor)
 		})
 		mustRun(t, l)
-		if s := l.Stats(); s.Lost != 0 || s.Owing != 0 {
-			t.Errorf("%d bytes lost, %d sockets owe some", s.Lost, s.Owing)
+		if s := l.Stats(); s.Lost != 0 || s.Remainders != 0 {
+			t.Errorf("%d bytes lost, %d sockets with a remainder", s.Lost, s.Remainders)
 		}
 	})
 }
 
-// TestPutOffShutBehind: a socket that owes something is shut behind it.
+// TestPutOffShutBehind: a socket with a remainder is shut once that is sent.
 func TestPutOffShutBehind(t *testing.T) {
 	run(t, func(t *testing.T, l *loop.Loop) {
 		l.Go(func(th *loop.Thread) {
@@ -326,7 +326,7 @@ func TestPutOffShutBehind(t *testing.T) {
 	})
 }
 
-// TestPutOffLost: what is still owed at the end of a socket is counted.
+// TestPutOffLost: a remainder at the end of a socket is counted.
 func TestPutOffLost(t *testing.T) {
 	run(t, func(t *testing.T, l *loop.Loop) {
 		l.Go(func(th *loop.Thread) {
@@ -340,8 +340,8 @@ func TestPutOffLost(t *testing.T) {
 			l.CloseDescriptor(&d.Descriptor)
 		})
 		mustRun(t, l)
-		if s := l.Stats(); s.Lost != 3*4 || s.Owing != 0 {
-			t.Errorf("%d bytes lost, %d sockets owe some", s.Lost, s.Owing)
+		if s := l.Stats(); s.Lost != 3*4 || s.Remainders != 0 {
+			t.Errorf("%d bytes lost, %d sockets with a remainder", s.Lost, s.Remainders)
 		}
 	})
 }
@@ -435,9 +435,9 @@ func TestPutOffIdle(t *testing.T) {
 			t.Errorf("the peer got %d bytes of %d", len(all), n)
 		}
 		end()
-		if s := l.Stats(); runs != 2 || s.Lost != 0 || s.Owing != 0 {
-			t.Errorf("the task was called %d times, %d bytes lost, %d sockets owe some",
-				runs, s.Lost, s.Owing)
+		if s := l.Stats(); runs != 2 || s.Lost != 0 || s.Remainders != 0 {
+			t.Errorf("the task was called %d times, %d bytes lost, %d sockets with a remainder",
+				runs, s.Lost, s.Remainders)
 		}
 	})
 }

@@ -16,7 +16,7 @@ func (q *queue) push(t *Thread) {
 	q.tail = t
 }
 
-// append moves all of other behind what is in q.
+// append moves all threads of other to the end of q.
 func (q *queue) append(other *queue) {
 	switch {
 	case other.empty():
@@ -54,18 +54,17 @@ func (l *Loop) enqueue(q *queue, t *Thread, why WakeReason) {
 	q.push(t)
 }
 
-// runQueued resumes the threads that are in the run queue now, as far as their share of the turn
-// goes. The rest goes on in the next turn, before those that were queued meanwhile; and before what
-// these and the rest let run in the same turn (see WakeThisTurn), so that none of it keeps others
-// waiting.
+// runQueued resumes the threads that are in the run queue now, until their share of the turn is
+// used up. The rest runs in the next turn, before the threads that were queued meanwhile, and
+// before those that WakeThisTurn adds, so that these do not keep others waiting.
 func (l *Loop) runQueued() {
 	l.turn.append(&l.runq)
 	l.share.begin()
 	l.runTurn()
 	l.sendPutOffs()
-	l.crowded = !l.turn.empty()
+	l.overloaded = !l.turn.empty()
 	l.runBroadcasts()
-	l.runBehind()
+	l.runLowPriority()
 }
 
 // runTurn resumes threads of the turn until none is left, or the share is spent.
@@ -74,6 +73,6 @@ func (l *Loop) runTurn() {
 		if t := l.turn.pop(); t.own.flags&ended == 0 {
 			l.resume(t)
 		}
-		l.share.spent()
+		l.share.count()
 	}
 }

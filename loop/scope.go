@@ -45,7 +45,7 @@ func (t *Thread) Go(f func(t *Thread) error) *Thread {
 	return t.start(&memberTask{f: f})
 }
 
-func (t *Thread) start(b *memberTask) *Thread {
+func (t *Thread) start(task *memberTask) *Thread {
 	if t.co.Killed() {
 		runtime.Goexit() // as its waits do: no code is left that would end the new thread
 	}
@@ -68,8 +68,8 @@ func (t *Thread) start(b *memberTask) *Thread {
 		s.members = make(map[*Thread]struct{})
 	}
 	s.members[member] = struct{}{}
-	b.thread = member
-	t.loop.begin(member, b)
+	task.thread = member
+	t.loop.begin(member, task)
 	return member
 }
 
@@ -108,7 +108,7 @@ func (t *Thread) join(s *scope) error {
 		t.flush()
 	}
 	for len(s.members) > 0 {
-		_ = t.listen(coro.Suspend, never)
+		_ = t.awaitNotify(coro.Suspend, never)
 	}
 	err := s.err
 	s.err, s.canceled = nil, false
@@ -192,7 +192,8 @@ func (s *scope) fail(err error) {
 	s.owner.stopWaiting(ByCancel)
 }
 
-// failed reports whether a thread of one of t's scopes has failed, and Join has not told t yet.
+// failed reports whether a thread of one of t's scopes has failed and Join has not returned the
+// error yet.
 func (t *Thread) failed() bool {
 	if t.more != nil {
 		for s := t.more.scope; s != nil; s = s.outer {
@@ -204,8 +205,8 @@ func (t *Thread) failed() bool {
 	return false
 }
 
-// leaveMembers tells the threads that t has started that the client has left.
-func (t *Thread) leaveMembers() {
+// membersPeerLeft notes for the threads that t has started that the client has left.
+func (t *Thread) membersPeerLeft() {
 	if t.more == nil {
 		return
 	}
@@ -215,13 +216,13 @@ func (t *Thread) leaveMembers() {
 			if member.own.flags&keepWaiting == 0 {
 				member.stopWaiting(ByClientGone)
 			}
-			member.leaveMembers()
+			member.membersPeerLeft()
 		}
 	}
 }
 
 func (t *Thread) stopWaiting(why WakeReason) {
-	if t.own.flags&(suspended|listening) != 0 {
+	if t.own.flags&(suspended|notifiable) != 0 {
 		t.loop.ready(t, why)
 	}
 }
@@ -245,7 +246,7 @@ type memberTask struct {
 }
 
 // Run implements Task.
-func (b *memberTask) Run(t *Thread) coro.Code {
+func (m *memberTask) Run(t *Thread) coro.Code {
 	t.more.err = ErrExited
 	t.more.err = t.joined(func() (err error) {
 		defer func() {
@@ -256,21 +257,21 @@ func (b *memberTask) Run(t *Thread) coro.Code {
 				err = &PanicError{Value: p, Stack: debug.Stack()}
 			}
 		}()
-		return b.f(t)
+		return m.f(t)
 	})
 	return coro.Abort
 }
 
 // ClientGone implements Task; it has no peer of its own.
-func (b *memberTask) ClientGone() {}
+func (m *memberTask) ClientGone() {}
 
 // Ended implements Task.
-func (b *memberTask) Ended() {
-	t := b.thread
+func (m *memberTask) Ended() {
+	t := m.thread
 	s, err := t.more.member, t.more.err
 	delete(s.members, t)
-	if b.settle != nil {
-		b.settle(err)
+	if m.settle != nil {
+		m.settle(err)
 	} else if err != nil && !s.canceled {
 		s.fail(err)
 	}

@@ -6,12 +6,11 @@ import (
 	"github.com/lwango/lwango/coro"
 )
 
-// share is what a part of a turn may take: the run queue, or the timers. Thousands of threads may
-// become ready at once, and each may close a connection, which takes ten microseconds or more. What
-// is left of them goes on in the next turn, after the loop has polled for events.
+// share bounds the time that a part of a turn takes: the run queue, or the timers. Thousands of
+// threads may become ready at once, and each may close a connection, which takes ten microseconds
+// or more. Threads that are left over run in the next turn, after the loop has polled for events.
 //
-// A share is turnShare, after the first clockEvery threads. So a short turn never asks for the
-// time.
+// A share is turnShare, after the first clockEvery threads. So a short turn never reads the clock.
 type share struct {
 	n     int
 	since time.Time
@@ -20,13 +19,13 @@ type share struct {
 
 const (
 	turnShare  = time.Millisecond
-	clockEvery = 8 // threads: asking for the time costs one percent of a small request
+	clockEvery = 8 // threads: reading the clock costs one percent of a small request
 )
 
 func (s *share) begin() { *s = share{} }
 
-// spent counts a thread that has run, and reports whether it was the last for this turn.
-func (s *share) spent() bool {
+// count counts a thread that has run, and reports whether it was the last for this turn.
+func (s *share) count() bool {
 	switch s.n++; {
 	case s.n == clockEvery:
 		s.since = time.Now()
@@ -36,34 +35,35 @@ func (s *share) spent() bool {
 	return s.over
 }
 
-// behindInCrowd is how many threads that gave way go on in a turn that has no time for all others.
-const behindInCrowd = 4
+// lowPriorityPerTurn is how many threads of low priority go on in a turn of an overloaded loop.
+const lowPriorityPerTurn = 4
 
-// behind tells a GiveWay from a Yield.
-const behind = 1
+// lowPriority is yielded with the code Yield by GiveWay; Yield yields 0.
+const lowPriority = 1
 
-// GiveWay is Yield for a thread that moves much data. All threads that are ready, or become ready
-// meanwhile, run before it goes on; only if the loop's turns have no time for all of them do a few
-// of those that gave way go on in each. So a small request passes a crowd of long answers.
-func GiveWay(t *Thread) { _ = t.wait(coro.Make(coro.Yield, behind), never) }
+// GiveWay is Yield for a thread that moves much data. t then has low priority: all threads that are
+// ready, or become ready meanwhile, run before it goes on. If the loop's turns have no time for all
+// of them, a few threads of low priority go on in each turn. So a small request passes thousands of
+// long answers.
+func GiveWay(t *Thread) { _ = t.wait(coro.Make(coro.Yield, lowPriority), never) }
 
-// Crowded reports whether more threads are ready than the loop's turn has time for: then each
-// should take less of it. It is called on the loop.
-func (l *Loop) Crowded() bool { return l.crowded }
+// Overloaded reports whether more threads are ready than the loop's turn has time for: then each
+// should run for a shorter time. It is called on the loop.
+func (l *Loop) Overloaded() bool { return l.overloaded }
 
-// runBehind resumes threads that gave way: each once at most, as far as a share of the turn goes,
-// and a few if others have used the turn up.
-func (l *Loop) runBehind() {
-	last := l.behind.tail
-	if !l.crowded {
+// runLowPriority resumes threads of low priority: each once at most, as far as a share of the turn
+// goes, and a few if other threads have used the turn up.
+func (l *Loop) runLowPriority() {
+	last := l.lowPriority.tail
+	if !l.overloaded {
 		l.share.begin()
 	}
-	for n := 0; !l.behind.empty() && (!l.crowded || n < behindInCrowd); n++ {
-		t := l.behind.pop()
+	for n := 0; !l.lowPriority.empty() && (!l.overloaded || n < lowPriorityPerTurn); n++ {
+		t := l.lowPriority.pop()
 		if t.own.flags&ended == 0 {
 			l.resume(t)
 		}
-		if l.share.spent() && !l.crowded || t == last {
+		if l.share.count() && !l.overloaded || t == last {
 			return
 		}
 	}

@@ -14,8 +14,9 @@ import (
 // descriptor. Any thread of the loop may wait for it, but only one at a time for input and one
 // for output. Such a wait begins with a claim.
 //
-// The embedded Descriptor's thread is told of input, and writer is told of output. They differ only
-// while two threads have claims. Otherwise both are the thread that has a claim, or had the last.
+// The embedded Descriptor's thread is woken when d can be read, and writer when it can be written.
+// They differ only while two threads have claims. Otherwise both are the thread that has a claim,
+// or had the last one.
 type Shared struct {
 	Descriptor
 	writer *Thread
@@ -34,8 +35,8 @@ func (d *Descriptor) asShared() *Shared {
 }
 
 // ErrAwaited is the error of a wait for a descriptor that a thread of the same loop waits for
-// already, or that is a thread's own, for which there is WantRead. A loop does not see what other
-// loops wait for: if two loops await one descriptor, both are told.
+// already, or that is a thread's own, for which there is WantRead. A loop does not know what other
+// loops wait for: if two loops await one descriptor, both get its events.
 var ErrAwaited = errors.New("descriptor is awaited already")
 
 // Open makes d the loop's record of the stream socket fd, non-blocking, which any of its threads
@@ -55,7 +56,7 @@ func (l *Loop) Open(d *Shared, fd int) error {
 // from WantRead. What was put off is sent as far as there is room. Release is called by the loop's
 // threads, or on the loop.
 func (l *Loop) Release(d *Descriptor) (fd int) {
-	l.part(d)
+	l.flushBeforeRemove(d)
 	if d.fd >= 0 {
 		l.remove(d)
 	}
@@ -79,7 +80,7 @@ func (l *Loop) drop(d *Descriptor) (fd int) {
 // it, see there; at most a child process has it, between fork and exec. Events that come meanwhile
 // are stale, and dispatch drops them.
 func (l *Loop) CloseDescriptor(d *Descriptor) {
-	l.part(d)
+	l.flushBeforeRemove(d)
 	if d.fd >= 0 && d.flags&sole == 0 {
 		l.remove(d)
 	}
@@ -134,12 +135,12 @@ func (d *Descriptor) await(t *Thread, events uint16, timeout time.Duration) erro
 		t.loop.tick() // what the thread did before may have taken its time
 	}
 	for {
-		held := t.loop.held
+		held := t.loop.stalled
 		err := t.await(s, events, t.loop.after(timeout))
 		if err != ErrDeadlineExceeded || timeout < time.Second {
 			return err
 		}
-		timeout = min(t.loop.held-held, timeout)
+		timeout = min(t.loop.stalled-held, timeout)
 		if timeout == 0 || s.claim(t, events) != nil {
 			return err
 		}
@@ -159,7 +160,7 @@ func (t *Thread) await(d *Shared, events uint16, until int64) error {
 	return err
 }
 
-// claim makes t the thread that is told of the events.
+// claim makes t the thread that is woken at the events.
 func (d *Shared) claim(t *Thread, events uint16) error {
 	if d.fd < 0 {
 		return net.ErrClosed

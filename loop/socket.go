@@ -32,7 +32,7 @@ func (d *Descriptor) Recv(p []byte) (int, syscall.Errno) {
 		d.edges.move(in, emptied)
 	}
 	if n == 0 && errno == 0 {
-		errno = d.failed()
+		errno = d.sendErrno()
 	}
 	return n, errno
 }
@@ -43,7 +43,7 @@ func (d *Descriptor) Unread() bool { return d.edges.read != armed }
 // Send writes to a socket, as send(2). more announces that further data follows at once (MSG_MORE).
 // With an empty p it only sends what was put off, and its error says whether all of that was sent.
 func (d *Descriptor) Send(p []byte, more bool) (int, syscall.Errno) {
-	if errno := d.settle(); errno != 0 {
+	if errno := d.flushPutOff(); errno != 0 {
 		return 0, errno
 	}
 	return d.send(p, more)
@@ -95,7 +95,7 @@ func (d *Descriptor) Sendv(a, b []byte) (int, syscall.Errno) {
 	if invariants.Enabled {
 		return d.Send(a, false)
 	}
-	if errno := d.settle(); errno != 0 {
+	if errno := d.flushPutOff(); errno != 0 {
 		return 0, errno
 	}
 	return d.sent(sysio.Sendv(int(d.fd), a, b))
@@ -104,7 +104,7 @@ func (d *Descriptor) Sendv(a, b []byte) (int, syscall.Errno) {
 // Sendfile sends up to n bytes of the regular file fd, starting at *off, which it advances, as
 // sendfile(2). It may sleep on the disk.
 func (d *Descriptor) Sendfile(fd int, off *int64, n int) (int, syscall.Errno) {
-	if errno := d.settle(); errno != 0 {
+	if errno := d.flushPutOff(); errno != 0 {
 		return 0, errno
 	}
 	return d.sent(sysio.Sendfile(int(d.fd), fd, off, n))
@@ -128,7 +128,7 @@ func (d *Descriptor) SpliceTo(pipe, n int) (int, syscall.Errno) {
 
 // SpliceFrom sends up to n bytes from a pipe that has them, as splice(2).
 func (d *Descriptor) SpliceFrom(pipe, n int) (int, syscall.Errno) {
-	if errno := d.settle(); errno != 0 {
+	if errno := d.flushPutOff(); errno != 0 {
 		return 0, errno
 	}
 	return d.sent(sysio.Splice(pipe, int(d.fd), n))

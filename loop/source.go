@@ -6,16 +6,16 @@ import (
 	"github.com/lwango/lwango/coro"
 )
 
-// Source is something that threads can wait for. Its own type says how to take what it has: after
-// AwaitAny the caller asks the source that was ready.
+// Source is something that threads can wait for. After AwaitAny the caller takes what the source
+// has by methods of the source's own type.
 //
 // The thread that waits calls all of the methods, on its loop, and they must not wait. Ready may
 // yield, but not each time that it is called, because AwaitAny then asks all sources anew. If other
 // goroutines change the source's state, Watch and Ready guard it: a change after Watch must not be
 // missed.
 type Source interface {
-	// Watch sees to it that Notify(t) is called, from any goroutine, when Ready may have become
-	// true, until Unwatch is called. If it returns an error, it watches nothing.
+	// Watch begins to watch for t: until Unwatch, the source calls Notify(t), from any goroutine,
+	// when Ready may have become true. If Watch returns an error, the source does not watch.
 	Watch(t *Thread) error
 
 	// Ready reports whether there is something to take. It is called after Watch, and again
@@ -47,10 +47,10 @@ func (t *Thread) AwaitAll(d time.Duration, sources ...Source) error {
 // selection is one call of AwaitAny or AwaitAll. The thread is not in it: with a pointer beside
 // them that others may keep, the compiler would put the sources on the heap.
 type selection struct {
-	sources []Source
-	all     bool // AwaitAll, not AwaitAny
-	watched int  // the first so many sources are watched
-	passed  int  // with all: the first so many were ready
+	sources   []Source
+	all       bool // AwaitAll, not AwaitAny
+	watched   int  // the first so many sources are watched
+	wereReady int  // with all: the first so many were ready
 }
 
 func (t *Thread) awaitSources(d time.Duration, sources []Source, all bool) (int, error) {
@@ -72,7 +72,7 @@ func (t *Thread) awaitSources(d time.Duration, sources []Source, all bool) (int,
 		if why == ErrDeadlineExceeded {
 			s.poll()
 		}
-		if i, done, err := s.ask(); done {
+		if i, done, err := s.check(); done {
 			return i, err
 		}
 		if why != nil {
@@ -81,13 +81,13 @@ func (t *Thread) awaitSources(d time.Duration, sources []Source, all bool) (int,
 		code := wantCode[t.wants]
 		// If t's own socket is among the sources, reading from that tells t that the client has
 		// left.
-		if no := t.leaving(); no != nil && (code == coro.Suspend || no == ErrCanceled) {
+		if no := t.waitError(); no != nil && (code == coro.Suspend || no == ErrCanceled) {
 			return -1, t.refused()
 		}
 		if l.stats.Resumes != resumes && l.now < until {
-			continue // a Ready has yielded: t did not hear the sources that it had asked before
+			continue // a Ready has yielded, and t has missed notifications of the sources before it
 		}
-		why = t.listen(code, until)
+		why = t.awaitNotify(code, until)
 	}
 }
 
@@ -113,8 +113,9 @@ func (s *selection) unwatch(t *Thread) {
 	}
 }
 
-// ask asks the sources. It reports whether the wait is over, and which source has decided that.
-func (s *selection) ask() (index int, done bool, err error) {
+// check calls Ready of the sources. It reports whether the wait is over, and which source has
+// decided that.
+func (s *selection) check() (index int, done bool, err error) {
 	if !s.all {
 		for i, source := range s.sources {
 			if source != nil && source.Ready() {
@@ -123,17 +124,17 @@ func (s *selection) ask() (index int, done bool, err error) {
 		}
 		return -1, false, nil
 	}
-	for s.passed < len(s.sources) {
-		source := s.sources[s.passed]
+	for s.wereReady < len(s.sources) {
+		source := s.sources[s.wereReady]
 		if source == nil || !source.Ready() {
 			break
 		}
 		if err := gone(source); err != nil {
-			return s.passed, true, err
+			return s.wereReady, true, err
 		}
-		s.passed++
+		s.wereReady++
 	}
-	return s.passed - 1, s.passed == len(s.sources), nil
+	return s.wereReady - 1, s.wereReady == len(s.sources), nil
 }
 
 // poll asks the kernel for events that the loop has not seen yet.
@@ -145,10 +146,10 @@ func (s *selection) poll() {
 	}
 }
 
-// listen waits until t is notified, or until its own descriptor has an event that the code asks
-// for, but no longer than until the given time.
-func (t *Thread) listen(code coro.Code, until int64) error {
-	t.own.flags |= listening
+// awaitNotify waits until t is notified, or its own descriptor has an event of the code, or the
+// given time has come.
+func (t *Thread) awaitNotify(code coro.Code, until int64) error {
+	t.own.flags |= notifiable
 	return t.wait(coro.Make(code, 0), until) // which ends the flag
 }
 
@@ -159,7 +160,7 @@ func (t *Thread) notifyFor(why WakeReason) { t.notifyIn(&t.loop.runq, why) }
 
 // notifyIn puts t into one of its loop's queues for that.
 func (t *Thread) notifyIn(q *queue, why WakeReason) {
-	if t.own.flags&listening != 0 {
+	if t.own.flags&notifiable != 0 {
 		t.loop.enqueue(q, t, why)
 	}
 }

@@ -10,7 +10,7 @@ import (
 type stopper struct {
 	loop     *Loop
 	stopping bool
-	over     bool // the threads were killed, and no other may begin
+	killed   bool // the threads were killed, and no other may begin
 	grace    timeoutwheel.Timer
 }
 
@@ -22,10 +22,10 @@ func (s *stopper) init(l *Loop) {
 // Expire implements timeoutwheel.Expirer: the grace period is over.
 func (s *stopper) Expire() { s.loop.killAll() }
 
-// Stop ends the loop's threads, so that Run returns. Idle threads run once more, and Stopping tells
-// them why: a listener accepts what is waiting, a connection reads what was sent. The others have
-// the grace period to finish. Those that are left after it are killed, which runs their deferred
-// calls. Any goroutine may call Stop. A second call can only shorten the grace period.
+// Stop ends the loop's threads, so that Run returns. Idle threads run once more, and Stopping is
+// true then: a listener accepts waiting connections, a connection reads what was sent. The other
+// threads have the grace period to finish. Then those that are left are killed, which runs their
+// deferred calls. Any goroutine may call Stop. A second call can only shorten the grace period.
 func (l *Loop) Stop(grace time.Duration) {
 	_ = l.Post(func() {
 		at := l.after(max(grace, 0))
@@ -36,17 +36,17 @@ func (l *Loop) Stop(grace time.Duration) {
 			return
 		}
 		l.stop.stopping = true
-		for _, t := range l.detached {
+		for _, t := range l.unattached {
 			t.notifyFor(ByStop)
 		}
 		l.wakeForStop(0)
 	})
 }
 
-// wakeForStop tells the threads with descriptors, from the given one on, that the loop stops. It
-// tells some at a time, and no more while threads are left over from the turn before: most of those
-// that it tells are idle, and each closes a connection now, for which the requests in flight should
-// not have to wait.
+// wakeForStop wakes the threads with descriptors, from the given one on, because the loop stops. It
+// wakes some at a time, and no more while threads are left over from the turn before: most of the
+// woken threads are idle, and each closes a connection now. The requests in flight should not have
+// to wait for that.
 func (l *Loop) wakeForStop(fd int) {
 	for n := 0; n < wakesPerTurn*slotsPerWake && l.turn.empty(); n++ {
 		if fd >= len(l.table) {
@@ -64,8 +64,8 @@ func (l *Loop) wakeForStop(fd int) {
 }
 
 // wakesPerTurn bounds how much longer a turn takes during a stop, to about a millisecond. Most
-// slots of the table may be free: with several loops most descriptors are another loop's. A look at
-// a slot is far cheaper than a thread that closes a connection.
+// slots of the table may be free: with several loops most descriptors belong to other loops. To
+// check a slot is far cheaper than to close a connection, by slotsPerWake.
 const (
 	wakesPerTurn = 64
 	slotsPerWake = 64
@@ -92,17 +92,17 @@ func (l *Loop) Stopping() bool { return l.stop.stopping }
 // functions. These must not keep the loop going, so from now on the loop refuses them. Idle threads
 // come last, and their BeforeEnd is called: it may send output of threads without a descriptor.
 func (l *Loop) killAll() {
-	l.stop.over = true
+	l.stop.killed = true
 	l.post.refuse()
 	l.killOwners(func(t *Thread) bool { return t.co != nil })
-	for n := len(l.detached); n > 0; n = len(l.detached) {
-		l.kill(l.detached[n-1])
+	for n := len(l.unattached); n > 0; n = len(l.unattached) {
+		l.kill(l.unattached[n-1])
 		l.pulse.kills.Add(1)
 	}
 	l.killOwners(func(*Thread) bool { return true })
 }
 
-// killOwners ends those of the threads with a descriptor that which chooses.
+// killOwners ends the threads with a descriptor for which which returns true.
 func (l *Loop) killOwners(which func(*Thread) bool) {
 	for _, d := range l.table {
 		if d != nil && d.flags&shared == 0 && which(d.thread) {

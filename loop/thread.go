@@ -32,7 +32,7 @@ type Task interface {
 	// descriptor; or WantRead, after which the record stays without a coroutine, and Run is called
 	// anew when the descriptor can be read; or Suspend, after which Run is called anew when the
 	// IdleTimeout has passed, whatever arrives on the descriptor; or Yield, after which it is called
-	// anew behind the threads of this turn (see WakeThisTurn). If Run sets an IdleTimeout and returns
+	// anew after the threads of this turn (see WakeThisTurn). If Run sets an IdleTimeout and returns
 	// WantRead, the thread ends when that time passes. WantWrite and WantReadWrite are as WantRead,
 	// for room to write. Another socket of the thread's can have Run called, too: see
 	// Descriptor.WakeOnReady. So can notifications and the IdleTimeout: see WakeOnNotify.
@@ -64,7 +64,7 @@ type Client interface {
 	Client() netip.Addr
 }
 
-// IdleTimeoutHandler is a Task that is asked when its thread's idle time is over.
+// IdleTimeoutHandler is a Task that decides what happens when its thread's idle time is over.
 type IdleTimeoutHandler interface {
 	Task
 
@@ -94,8 +94,8 @@ func FlushBeforeWait(t *Thread, on bool) {
 // WillFlush reports whether Flush is going to be called.
 func WillFlush(t *Thread) bool { return t.own.flags&unflushed != 0 }
 
-// flush calls the task's Flush, if there is output to flush. It comes before every wait but those
-// for the thread's own descriptor, and before anything is watched, because Flush may wait itself.
+// flush calls the task's Flush, if there is output to flush. Every wait calls it, except those for
+// the thread's own descriptor, before it watches anything, because Flush may wait itself.
 func (t *Thread) flush() {
 	if t.own.flags&unflushed != 0 {
 		t.own.flags &^= unflushed
@@ -123,15 +123,15 @@ type Thread struct {
 	notified atomic.Bool
 }
 
-// more is what few threads need.
+// more has the fields that few threads need.
 type more struct {
-	rawFDs []*Shared  // raw descriptors, since deferred calls last ran
-	calls  *calls     // off the loop, by the thread and those within its scopes
-	kept   *list.List // of *call, those that have not begun; dropCalls is deferred
-	scope  *scope     // the innermost, of the threads that it has started
-	member *scope     // that the thread was started in; nil: in none
-	end    *Promise[struct{}]
-	err    error // with which it has ended
+	rawFDs      []*Shared  // raw descriptors, since deferred calls last ran
+	calls       *calls     // off the loop, by the thread and those within its scopes
+	queuedCalls *list.List // of *call, those that have not begun; dropCalls is deferred
+	scope       *scope     // the innermost, of the threads that it has started
+	member      *scope     // that the thread was started in; nil: in none
+	end         *Promise[struct{}]
+	err         error // with which it has ended
 }
 
 // reset makes t, which has ended, the zero Thread but for what Notify uses, loop and notified: a
@@ -164,15 +164,15 @@ func (r WakeReason) err() error {
 }
 
 // Attach makes t the thread of the socket fd, which must be non-blocking and belongs to t from now
-// on, and calls b.Run when fd can be read. timeout is as for IdleTimeout. With an error fd is still
-// the caller's: epoll_ctl's error, or net.ErrClosed if the loop's threads were killed. If there are
-// duplicates of fd when the thread ends, Release must come first.
-func (l *Loop) Attach(t *Thread, fd int, b Task, timeout time.Duration) error {
-	if l.stop.over {
+// on, and calls task.Run when fd can be read. timeout is as for IdleTimeout. With an error fd is
+// still the caller's: epoll_ctl's error, or net.ErrClosed if the loop's threads were killed. If
+// there are duplicates of fd when the thread ends, Release must come first.
+func (l *Loop) Attach(t *Thread, fd int, task Task, timeout time.Duration) error {
+	if l.stop.killed {
 		return net.ErrClosed
 	}
 	t.own = Descriptor{thread: t, fd: int32(fd), flags: sole | mask(in)}
-	t.loop, t.task = l, b
+	t.loop, t.task = l, task
 	if err := l.add(&t.own, in); err != nil {
 		return err
 	}
@@ -189,38 +189,38 @@ func (l *Loop) Go(f func(t *Thread)) *Thread {
 	return l.Start(funcTask(f))
 }
 
-// Start is Go for a task that has to know when its thread has ended: b.Ended is called also if the
-// thread ends without having begun. b.Run returns Abort.
-func (l *Loop) Start(b Task) *Thread {
+// Start is Go for a task that has to know when its thread has ended: task.Ended is called also if
+// the thread ends without having begun. task.Run returns Abort.
+func (l *Loop) Start(task Task) *Thread {
 	t := new(Thread)
-	l.begin(t, b)
+	l.begin(t, task)
 	return t
 }
 
 // begin starts a thread without a descriptor.
-func (l *Loop) begin(t *Thread, b Task) {
-	if l.enlist(t, b) {
+func (l *Loop) begin(t *Thread, task Task) {
+	if l.initUnattached(t, task) {
 		l.ready(t, ByEvent)
 	}
 }
 
-// detach adds t to the threads without a descriptor.
-func (l *Loop) detach(t *Thread) {
-	t.own.gen = uint32(len(l.detached))
-	l.detached = append(l.detached, t)
+// addUnattached adds t to the threads without a descriptor.
+func (l *Loop) addUnattached(t *Thread) {
+	t.own.gen = uint32(len(l.unattached))
+	l.unattached = append(l.unattached, t)
 }
 
-// enlist makes t a thread without a descriptor, and reports whether it may run.
-func (l *Loop) enlist(t *Thread, b Task) bool {
+// initUnattached makes t a thread without a descriptor, and reports whether it may run.
+func (l *Loop) initUnattached(t *Thread, task Task) bool {
 	t.own = Descriptor{thread: t, fd: -1, flags: t.own.flags}
 	if t.loop != l { // else other goroutines may read it, see reset
 		t.loop = l
 	}
-	t.task = b
+	t.task = task
 	t.timer.Init((*alarm)(t))
 	l.threads++
-	l.detach(t)
-	if l.stop.over {
+	l.addUnattached(t)
+	if l.stop.killed {
 		t.extra() // has the error
 		l.kill(t)
 		return false
@@ -267,22 +267,22 @@ func (a *alarm) Expire() {
 	}
 	// The loop may have polled for events before the peer sent something, and read the clock after
 	// that: a process that was stopped in between, or a machine that slept, is late with both.
-	if t.co != nil || t.own.flags&(queued|suspended|listening) != 0 ||
+	if t.co != nil || t.own.flags&(queued|suspended|notifiable) != 0 ||
 		sysio.Unread(int(t.own.fd)) {
 		t.loop.ready(t, ByTime)
 		return
 	}
 	var more time.Duration
-	if b, ok := t.task.(IdleTimeoutHandler); ok {
-		more = b.IdleTimedOut()
+	if h, ok := t.task.(IdleTimeoutHandler); ok {
+		more = h.IdleTimedOut()
 	}
 	if more > 0 {
 		IdleTimeout(t, more)
 	} else {
 		t.loop.dismiss(t)
 	}
-	if t.loop.share.spent() {
-		t.loop.wheel.Pause() // whose input comes meanwhile is served
+	if t.loop.share.count() {
+		t.loop.wheel.Pause() // so threads whose input has come meanwhile are served
 	}
 }
 
@@ -294,17 +294,17 @@ func Wake(t *Thread) {
 	}
 }
 
-// left notes that the peer is gone.
-func (t *Thread) left() {
+// peerLeft calls the task's ClientGone, and ends the waits of t and its threads that are to end.
+func (t *Thread) peerLeft() {
 	t.task.ClientGone()
-	if f := t.own.flags; f&keepWaiting == 0 && (f&suspended != 0 || t.co == nil && f&listening != 0) {
+	if f := t.own.flags; f&keepWaiting == 0 && (f&suspended != 0 || t.co == nil && f&notifiable != 0) {
 		t.loop.ready(t, ByClientGone)
 	}
-	t.leaveMembers()
+	t.membersPeerLeft()
 }
 
-// SetTask makes b the task of t. The present task calls it before it returns.
-func SetTask(t *Thread, b Task) { t.task = b }
+// SetTask makes task the task of t. The present task calls it before it returns.
+func SetTask(t *Thread, task Task) { t.task = task }
 
 // Loop returns the loop the thread lives on.
 func (t *Thread) Loop() *Loop { return t.loop }
@@ -377,8 +377,8 @@ func (l *Loop) kill(t *Thread) {
 		l.pool.Put(t.co, l.now)
 		t.co = nil
 		t.extra()
-	} else if b, ok := t.task.(EndHandler); ok {
-		b.BeforeEnd()
+	} else if h, ok := t.task.(EndHandler); ok {
+		h.BeforeEnd()
 	}
 	if t.more != nil {
 		if _, panicked := t.more.err.(*PanicError); !panicked { // else a deferred call has panicked
@@ -390,8 +390,8 @@ func (l *Loop) kill(t *Thread) {
 
 // dismiss ends t, which is idle.
 func (l *Loop) dismiss(t *Thread) {
-	if b, ok := t.task.(EndHandler); ok {
-		b.BeforeEnd()
+	if h, ok := t.task.(EndHandler); ok {
+		h.BeforeEnd()
 	}
 	l.end(t)
 }
@@ -404,23 +404,23 @@ func (l *Loop) end(t *Thread) {
 	t.own.flags |= ended
 	l.wheel.Cancel(&t.timer)
 	l.threads--
-	if t.own.flags&standsBy != 0 {
-		t.own.flags &^= standsBy
-		l.standing--
+	if t.own.flags&daemon != 0 {
+		t.own.flags &^= daemon
+		l.daemons--
 	}
 	if fd := int(t.own.fd); fd >= 0 {
-		l.part(&t.own)
+		l.flushBeforeRemove(&t.own)
 		if t.own.flags&sole == 0 {
 			l.remove(&t.own)
 		}
 		l.forget(&t.own)
 		sysio.Close(fd)
 	} else {
-		n := len(l.detached) - 1
-		last := l.detached[n]
-		last.own.gen, l.detached[t.own.gen] = t.own.gen, last
-		l.detached[n] = nil
-		l.detached = l.detached[:n]
+		n := len(l.unattached) - 1
+		last := l.unattached[n]
+		last.own.gen, l.unattached[t.own.gen] = t.own.gen, last
+		l.unattached[n] = nil
+		l.unattached = l.unattached[:n]
 	}
 	if m := t.more; m != nil && m.end != nil {
 		m.end.settle(struct{}{}, m.err, nil)

@@ -26,7 +26,7 @@ func (l *Loop) EachThread(idle bool, f func(ThreadState)) {
 			l.visitThread(d.thread, idle, f)
 		}
 	}
-	for _, t := range l.detached {
+	for _, t := range l.unattached {
 		l.visitThread(t, idle, f)
 	}
 }

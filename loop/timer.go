@@ -32,8 +32,8 @@ func (tm *Timer) Reset(d time.Duration) {
 	}
 }
 
-// Watch implements Source. Only now the wheel is told: a timer that no thread waits for costs
-// nothing.
+// Watch implements Source. It adds the timer to the wheel: a timer that no thread waits for is not
+// in the wheel, and costs nothing.
 func (tm *Timer) Watch(t *Thread) error {
 	if tm == nil {
 		return nil

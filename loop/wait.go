@@ -11,11 +11,11 @@ import (
 
 // wait takes events from the kernel and acts on them.
 //
-// It polls, that is, asks without blocking, if the loop must not block, or if several events were
-// there the last time without a sleep: then it is under load, the next events are probably there
-// already, and a call that cannot sleep goes to the kernel raw, at half the cost of one that may.
-// While events come singly, or the loop sleeps for those that come together, a poll would find
-// none, and be a second system call for each turn.
+// It polls, which does not block, if the loop must not block, or if the last call found several
+// events without a sleep: then the loop is under load, the next events have probably come already,
+// and a call that cannot sleep is a raw system call, at half the cost of one that may. While events
+// come singly, or the loop sleeps until several come, a poll would find none, and be a second
+// system call for each turn.
 func (l *Loop) wait() error {
 	l.pulse.beat()
 	if l.started { // see StartGoroutine
@@ -38,7 +38,7 @@ func (l *Loop) wait() error {
 		return os.NewSyscallError("epoll_wait", errno)
 	}
 	l.busyPoll = n > 1 && !l.slept
-	l.giveWay()
+	l.gosched()
 	l.stats.Events += int64(n)
 	for i := range l.events[:n] {
 		e := &l.events[i]
@@ -50,32 +50,31 @@ func (l *Loop) wait() error {
 	return nil
 }
 
-// How long a call that may sleep takes at most if it has found n events at once: atOnce and n times
-// perEvent. To sleep and to be woken takes longer.
+// A call that may sleep and finds n events at once takes at most atOnce and n times perEvent. To
+// sleep and be woken takes longer.
 const (
 	atOnce   = 5 * time.Microsecond
 	perEvent = 100 * time.Nanosecond
 )
 
-// epollWait asks the kernel for events. It waits for one, for d at most, or without limit if d is
+// epollWait calls epoll_wait. It waits for an event, for d at most, or without limit if d is
 // negative, unless something was posted.
 //
-// While the run queue holds more than a turn's share, it takes one event only. The rest keep their
-// order in the kernel as well as in the queue, and a thread that a timer or a notification makes
-// ready does not have to wait behind all of them.
+// While the loop is overloaded, it takes one event only. The kernel keeps the others in their
+// order, and a thread that a timer or a notification makes ready is not queued after all of them.
 func (l *Loop) epollWait(d time.Duration) (n int, errno syscall.Errno) {
 	events := l.events[:]
-	if l.crowded {
+	if l.overloaded {
 		events = events[:1]
 	}
 	if d != 0 && l.post.sleep() {
-		before, held := l.wall, l.held // the loop has read the clock just now
+		before, held := l.wall, l.stalled // the loop has read the clock just now
 		l.pulse.sleep()
 		n, errno = sysio.EpollWait(l.epfd, events, d)
 		l.pulse.wake()
 		l.post.asleep.Store(false)
 		l.tick()
-		l.held = held
+		l.stalled = held
 		took := l.wall.Sub(before)
 		l.slept = took > atOnce+time.Duration(n)*perEvent
 		l.stats.Wakeups++
@@ -95,7 +94,7 @@ func (l *Loop) epollWait(d time.Duration) (n int, errno syscall.Errno) {
 // tickLimit is how long a loop goes on without a call of the scheduler.
 const tickLimit = 5 * time.Millisecond
 
-// giveWay calls the scheduler now and then, whether the loop blocks or not.
+// gosched calls the scheduler now and then, whether the loop blocks or not.
 //
 //   - A loop that does not block holds its processor. Goroutines that are queued there, and that no
 //     idle processor steals, would wait for forced preemption, which comes after 10 ms.
@@ -104,9 +103,9 @@ const tickLimit = 5 * time.Millisecond
 //     goroutines without the scheduler. So to the runtime's monitor one goroutine has been running
 //     all the time, and after 10 ms the monitor takes the processor away at each wait, and looks
 //     for such waits every 20 µs.
-func (l *Loop) giveWay() {
-	if l.now-l.gaveWay >= tickLimit.Milliseconds() {
+func (l *Loop) gosched() {
+	if l.now-l.lastGosched >= tickLimit.Milliseconds() {
 		runtime.Gosched()
-		l.gaveWay = l.now
+		l.lastGosched = l.now
 	}
 }

@@ -17,14 +17,14 @@ func IdleTimeout(t *Thread, d time.Duration) { t.limit(t.loop.after(d)) }
 
 // limit sets the time at which the present wait returns at the latest.
 //
-// Most waits return long before that time, and the limit of the next one is a little later, or
-// quite another: a request that asks an upstream waits for a minute at most, and its connection is
-// idle for less or for longer between two. So limit leaves the timer where it is, as long as it is
-// neither too late nor about to expire, and alarm moves it when it has expired too early: but for
-// waits of less than a second, a connection in use costs one timer operation a second at most, and
-// one that is idle wakes up the loop for nothing once at most. A timer that is about to expire long
-// before the new time is moved at once, since a short wait comes before each of the idle times of
-// some connections.
+// Most waits return long before that time, and the limit of the next wait is a little later, or far
+// from it: a request that asks an upstream waits for a minute at most, and its connection is idle
+// for a shorter or a longer time between two requests. So limit leaves the timer where it is,
+// unless the timer is too late or about to expire, and alarm moves a timer that has expired too
+// early. Apart from waits of less than a second, a connection in use costs one timer operation a
+// second at most, and an idle one wakes up the loop for nothing once at most. A timer that is about
+// to expire long before the new time is moved at once, since with some connections a short wait
+// comes before each idle time.
 func (t *Thread) limit(at int64) {
 	t.until = at
 	if t.more != nil && len(t.more.rawFDs) > 0 {
@@ -39,8 +39,8 @@ func (t *Thread) limit(at int64) {
 	}
 }
 
-// early is how many milliseconds a timer that is left where it is expires before the limit of the
-// wait at most, or from now at least.
+// early is in milliseconds. A timer that limit leaves where it is expires at most so long before
+// the limit of the wait, or at least so long from now.
 const early = 1000
 
 // never is the limit of a wait without one.
@@ -93,7 +93,7 @@ func (t *Thread) Sleep(d time.Duration) error {
 // A thread may ignore the errors of its waits and go on. It must not hold its loop in that way, so
 // it yields at each refusal; nor must it go on for ever, so it is killed after maxRefusals of them.
 func (t *Thread) refused() error {
-	err := t.leaving()
+	err := t.waitError()
 	if err == nil {
 		return nil
 	}
@@ -114,8 +114,8 @@ func SawClientGone(t *Thread) bool {
 	return t.wokenBy == ByClientGone || t.refusals > 0 && t.Gone()
 }
 
-// leaving returns why the thread must not wait, or nil if it may.
-func (t *Thread) leaving() error {
+// waitError returns why the thread must not wait, or nil if it may.
+func (t *Thread) waitError() error {
 	switch f := t.own.flags; {
 	case f&canceled != 0 || t.failed():
 		return ErrCanceled

@@ -53,7 +53,7 @@ type watched struct {
 
 const (
 	minLimit = time.Millisecond // a lower limit means this
-	quiet    = time.Minute      // how long a place is not logged again
+	logEvery = time.Minute      // a place is logged once in this time
 )
 
 // NewWatchdog watches loops, which may run already, and logs to log when one is held for longer
@@ -177,7 +177,7 @@ func (w *Watchdog) report(c *watched, now time.Time, limit time.Duration, again 
 		return // if it has moved meanwhile, it may be another thread's stack
 	}
 	for place, at := range w.logged {
-		if now.Sub(at) >= quiet {
+		if now.Sub(at) >= logEvery {
 			delete(w.logged, place)
 		}
 	}

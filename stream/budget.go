@@ -17,7 +17,7 @@ const (
 
 // budget returns how many bytes one connection may move now.
 func (s *Conn) budget() int {
-	if s.loop.Crowded() {
+	if s.loop.Overloaded() {
 		return overloadedBudget
 	}
 	return TurnBudget

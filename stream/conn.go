@@ -267,8 +267,8 @@ func (s *Conn) Write(p []byte) (int, error) {
 }
 
 // Send writes a and then b, as Write does, with as few system calls as possible. more says that the
-// caller will write more data at once. With nothing to write it waits for what the stream owes. The
-// error has no net.OpError around it.
+// caller will write more data at once. With nothing to write it waits until all that was put off is
+// sent. The error has no net.OpError around it.
 func (s *Conn) Send(a, b []byte, more bool) (written int, err error) {
 	d := s.duplex
 	if d != nil && d.offLoop {
@@ -293,7 +293,7 @@ func (s *Conn) Send(a, b []byte, more bool) (written int, err error) {
 		d.hold(a, b)
 		return len(a) + len(b), nil
 	}
-	for err == nil && (len(a)+len(b) > 0 || s.d.Owes()) {
+	for err == nil && (len(a)+len(b) > 0 || s.d.HasRemainder()) {
 		var n int
 		var errno syscall.Errno
 		if len(a) == 0 {

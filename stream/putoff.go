@@ -6,7 +6,7 @@ import "github.com/lwango/lwango/loop"
 // Loop.PutOff. p is the last that the thread writes before it waits. It counts as sent, and nothing
 // overtakes it. PutOff returns false, and has done nothing, if p is too long for that or cannot be
 // sent now, or if the thread's wait begins with another write. If there is no room for p at the end
-// of the turn, the thread's wait for input ends early, as if there were input: see Owed.
+// of the turn, the thread's wait for input ends early, as if there were input: see Remainder.
 func (s *Conn) PutOff(p []byte) bool {
 	if len(p) > loop.PutOffSize || s.out.limited() || s.checkWrite() != nil ||
 		s.duplex != nil && len(s.duplex.held) > 0 || loop.WillFlush(s.loop.Current()) ||
@@ -18,6 +18,6 @@ func (s *Conn) PutOff(p []byte) bool {
 	return true
 }
 
-// Owed returns how many bytes of what was put off the peer has had no room for. Until there is
-// some, writes find none either.
-func (s *Conn) Owed() int { return s.d.Owed() }
+// Remainder returns how many bytes of what was put off there was no room for. Until there is room,
+// writes find none.
+func (s *Conn) Remainder() int { return s.d.Remainder() }

@@ -38,7 +38,7 @@ func TestNoRoomForTheEnd(t *testing.T) {
 				fields, method = "Content-Length: 3\r\n", "PUT"
 			}
 			_, _ = io.WriteString(c, method+" / HTTP/1.1\r\nHost: a\r\n"+fields+"\r\n"+body)
-			f.Settled("no room for the request", func(l *loop.Loop) bool { return l.Stats().Owing > 0 })
+			f.Settled("no room for the request", func(l *loop.Loop) bool { return l.Stats().Remainders > 0 })
 			f.Skip(11 * time.Second)
 			if g := read(c.R, method); g.status != 504 ||
 				!strings.Contains(f.log.String(), "send_timeout (10s)") {

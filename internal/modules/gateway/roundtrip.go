@@ -107,7 +107,7 @@ func (c *Call) wait() error {
 }
 
 // sending reports that the call waits for room for the rest of the request.
-func (c *Call) sending() bool { return c.buf != nil || c.Stream.Owed() > 0 }
+func (c *Call) sending() bool { return c.buf != nil || c.Stream.Remainder() > 0 }
 
 // late returns how long a wait may take, as the error of one that has taken longer.
 func (c *Call) late() reverseproxy.Timeout {

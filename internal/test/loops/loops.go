@@ -130,7 +130,7 @@ func (ls *Loops) Skip(d time.Duration) {
 		return done
 	})
 	for _, l := range ls.All {
-		On(ls.t, l, func(l *loop.Loop) { l.Skip(d) })
+		On(ls.t, l, func(l *loop.Loop) { l.AdvanceClock(d) })
 	}
 	ls.Settle()
 }

@@ -70,7 +70,7 @@ func Start(l *loop.Loop, fd int, c *tls.Conn, carry func(net.Conn), keep Life,
 	if err := l.Attach(&s.thread, fd, s, -1); err != nil {
 		return nil, err
 	}
-	loop.StandBy(&s.thread) // the threads that ask are the work
+	loop.MarkDaemon(&s.thread) // the threads that ask are the work
 	s.stream.Own(&s.thread, remote)
 	s.stream.Duplex(&s.held)
 	s.pace.Idle = sendFor

@@ -186,7 +186,7 @@ func (x *Exchange) owed() int {
 	if x.s == nil {
 		return 0 // there is no exchange
 	}
-	return x.s.Owed()
+	return x.s.Remainder()
 }
 
 // Unread reports whether Receive may find something; if not, its error would be
