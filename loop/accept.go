@@ -38,7 +38,7 @@ type Acceptor struct {
 var ErrNoConnection = errors.New("no connection waits")
 
 // Accept accepts a connection to the listening socket d. t is the calling thread; d is t's own, or
-// one that Open has made. remote is the zero AddrPort for UNIX sockets. If no connection waits, the
+// one of Register. remote is the zero AddrPort for UNIX sockets. If no connection waits, the
 // error is ErrNoConnection, and the caller waits until d can be read.
 //
 // Accept passes over the errors of single connections. From now on the loop keeps a spare

@@ -39,7 +39,7 @@ func TestAcceptRefused(t *testing.T) {
 		must.Get(l.Accept(fds[0],
 			func(int, netip.AddrPort) { t.Error("accepted") }))(t)
 		var d loop.Shared
-		must.Do(t, l.Open(&d, fds[1]))
+		must.Do(t, l.Register(&d, fds[1]))
 		var waits int64
 		l.Go(func(th *loop.Thread) {
 			if _, _, err := new(loop.Acceptor).Accept(th, &d.Descriptor); err != net.ErrClosed {

@@ -156,8 +156,8 @@ func (t *Thread) dropCalls() {
 	if t.more == nil || t.more.queuedCalls == nil {
 		return // see TakeDeferred
 	}
-	kept := t.more.queuedCalls
-	for e := kept.Front(); e != nil; e = kept.Front() {
+	queued := t.more.queuedCalls
+	for e := queued.Front(); e != nil; e = queued.Front() {
 		t.loop.withdraw(e.Value.(*call))
 	}
 	t.more.queuedCalls = nil

@@ -34,7 +34,7 @@ func TestStopAndRelease(t *testing.T) {
 		<-waiting
 		on(t, l, func() {
 			l.Stop(5 * time.Second)
-			if err := l.Post(func() { unix.Close(l.Release(loop.DescriptorOf(&b.Thread))) }); err != nil {
+			if err := l.Post(func() { unix.Close(l.Deregister(loop.DescriptorOf(&b.Thread))) }); err != nil {
 				t.Error(err)
 			}
 		})

@@ -125,7 +125,7 @@
 //	embedded.go    threads without a descriptor that are part of a larger record
 //	want.go        a Thread's waits for its own descriptor, and for a time
 //	shared.go      sockets that any thread of the loop may wait for
-//	keep.go        a shared socket while no thread uses it
+//	idlefd.go      an idle socket: a shared one between two uses
 //	socket.go      reads and writes of sockets, which tell the loop what is left to wait for
 //	putoff.go      small sends that go out together at the end of a turn, or when there is room
 //	rawfd.go       raw descriptors: waiting for a descriptor by its bare number

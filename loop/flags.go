@@ -27,7 +27,7 @@ const (
 	ended                          // the thread has ended, and its record is free
 	listed                         // the thread is in the list of idle ones
 	unflushed                      // the task has output to flush before the thread waits
-	kept                           // no thread uses it, and its number belongs to code off the loop
+	idleFD                         // no thread uses it, and its number belongs to code off the loop
 	hasPiece                       // something that is to be sent to it was put off
 	hasRemainder                   // the kernel had no room for all of that, see putOffs
 	sole                           // nothing has duplicated it, so close(2) takes it out of epoll

@@ -169,7 +169,7 @@ func TestIdlePlace(t *testing.T) {
 		loop.MarkIdle(&all[1].Thread, begin.Add(2*time.Second), false)
 		wait := start(t, l)
 		on(t, l, func() {
-			unix.Close(l.Release(loop.DescriptorOf(&all[3].Thread))) // its neighbour is another now
+			unix.Close(l.Deregister(loop.DescriptorOf(&all[3].Thread))) // its neighbour is another now
 			for l.EndIdle() {
 			}
 			if want := []int{0, 2, 4, 1}; !slices.Equal(ended, want) {

@@ -8,9 +8,8 @@ import (
 )
 
 // Descriptor is what a loop knows of one file descriptor. Every thread with a socket has one inside
-// its record. Open makes one, inside a Shared, for a socket that any thread of the loop may use. A
-// descriptor that threads await by its bare number has one as
-// long as it is registered.
+// its record. Register makes one, inside a Shared, for a socket that any thread of the loop may
+// use. A descriptor that threads await by its bare number has one as long as it is registered.
 //
 // The loop gives epoll the pair (fd, gen), and each event brings it back. The next user of a slot
 // has another gen. So an event that was on its way when a descriptor was closed and its number

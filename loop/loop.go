@@ -175,8 +175,8 @@ func (l *Loop) Run() error {
 	return nil
 }
 
-// Close frees a loop that is not running, with its threads, and closes the descriptors that Open
-// has made and that are still open.
+// Close frees a loop that is not running, with its threads, and closes the descriptors of
+// Register that are still open.
 func (l *Loop) Close() {
 	if l.epfd < 0 {
 		return
@@ -184,7 +184,7 @@ func (l *Loop) Close() {
 	l.post.close()
 	l.killAll()
 	for _, d := range l.table { // a thread that would close d may have been killed before it ran
-		if d != nil && d.flags&(rawFD|kept) == 0 {
+		if d != nil && d.flags&(rawFD|idleFD) == 0 {
 			l.CloseDescriptor(d)
 		}
 	}

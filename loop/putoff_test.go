@@ -33,7 +33,7 @@ func pairOf(t *testing.T, l *loop.Loop) (d *loop.Shared, peer int) {
 	t.Helper()
 	fds := socketpair(t)
 	d = new(loop.Shared)
-	must.Do(t, l.Open(d, fds[0]))
+	must.Do(t, l.Register(d, fds[0]))
 	return d, fds[1]
 }
 
@@ -169,14 +169,14 @@ func TestPutOffFirst(t *testing.T) {
 			return 0
 		}, ""},
 		{"Rest", func(l *loop.Loop, d *loop.Descriptor) syscall.Errno {
-			if _, ok := l.Keep(d); !ok {
+			if _, ok := l.PutIdle(d); !ok {
 				return unix.EAGAIN
 			}
 			l.Reuse(d)
 			return 0
 		}, ""},
 		{"Release", func(l *loop.Loop, d *loop.Descriptor) syscall.Errno {
-			unix.Close(l.Release(d))
+			unix.Close(l.Deregister(d))
 			return 0
 		}, ""},
 		{"CloseDescriptor", func(l *loop.Loop, d *loop.Descriptor) syscall.Errno {
@@ -265,7 +265,7 @@ func TestPutOffWithoutRoom(t *testing.T) {
 			if l.PutOff(&d.Descriptor, []byte("x")) {
 				t.Error("another piece was put off")
 			}
-			if _, ok := l.Keep(&d.Descriptor); ok {
+			if _, ok := l.PutIdle(&d.Descriptor); ok {
 				t.Error("the socket is kept")
 			}
 			kernel := must.Get(unix.IoctlGetInt(d.FD(), unix.SIOCOUTQ))(t)
@@ -333,7 +333,7 @@ func TestPutOffLost(t *testing.T) {
 			d, _ := owing(t, l, th)
 			l.CloseDescriptor(&d.Descriptor)
 			d, _ = owing(t, l, th)
-			unix.Close(l.Release(&d.Descriptor))
+			unix.Close(l.Deregister(&d.Descriptor))
 			d, peer := owing(t, l, th)
 			unix.Close(peer)
 			inTurns(t, th, "the peer's end", d.Gone)
@@ -358,7 +358,7 @@ func TestPutOffReset(t *testing.T) {
 		fd := must.Get(unix.FcntlInt(must.Get(c.File())(t).Fd(), unix.F_DUPFD_CLOEXEC, 0))(t)
 		must.Do(t, unix.SetNonblock(fd, true))
 		d := new(loop.Shared)
-		must.Do(t, l.Open(d, fd))
+		must.Do(t, l.Register(d, fd))
 		l.Go(func(th *loop.Thread) {
 			must.Do(t, peer.SetLinger(0))
 			must.Do(t, peer.Close())
@@ -379,7 +379,7 @@ func TestPutOffReset(t *testing.T) {
 			if _, errno := d.Send([]byte("x"), false); errno == 0 {
 				t.Error("written after an error")
 			}
-			unix.Close(l.Release(&d.Descriptor))
+			unix.Close(l.Deregister(&d.Descriptor))
 		})
 		mustRun(t, l)
 	})

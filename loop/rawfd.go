@@ -42,8 +42,8 @@ func (t *Thread) awaitFD(d time.Duration, fd int, events uint16) error {
 
 // registerRawFD claims fd for t and asks epoll for the events.
 func (l *Loop) registerRawFD(t *Thread, fd int, events uint16) (*Shared, error) {
-	// If a kept one is there, its number must be another file's by now, or epoll_ctl fails.
-	if old := l.lookup(fd); old != nil && old.flags&kept == 0 {
+	// If an idle one is there, its number must be another file's by now, or epoll_ctl fails.
+	if old := l.lookup(fd); old != nil && old.flags&idleFD == 0 {
 		if old.flags&rawFD == 0 {
 			return nil, ErrAwaited
 		}
@@ -129,7 +129,7 @@ func (t *Thread) releaseRawFDs() {
 // net.ErrClosed. If the error is ErrAwaited, the descriptor is a thread's own or a stream's, and
 // was not closed.
 func (t *Thread) CloseFD(fd int) error {
-	if d := t.loop.lookup(fd); d != nil && d.flags&kept == 0 {
+	if d := t.loop.lookup(fd); d != nil && d.flags&idleFD == 0 {
 		if d.flags&rawFD == 0 {
 			return ErrAwaited
 		}

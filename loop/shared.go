@@ -10,7 +10,7 @@ import (
 	"github.com/lwango/lwango/internal/base/sysio"
 )
 
-// Shared is a Descriptor that is no thread's own: a socket that Open was given, or a raw
+// Shared is a Descriptor that is no thread's own: a socket that Register was given, or a raw
 // descriptor. Any thread of the loop may wait for it, but only one at a time for input and one
 // for output. Such a wait begins with a claim.
 //
@@ -23,10 +23,10 @@ type Shared struct {
 	loop   *Loop
 }
 
-// asShared returns the Shared that d is the first field of, or nil if d is a thread's own. Open and
-// registerRawFD set the flag shared in a Shared, and nothing sets it elsewhere, so the conversion
-// is safe. A pointer from each Descriptor to its Shared would do as well, but it would make the
-// record of every idle connection larger.
+// asShared returns the Shared that d is the first field of, or nil if d is a thread's own. Register
+// and registerRawFD set the flag shared in a Shared, and nothing sets it elsewhere, so the
+// conversion is safe. A pointer from each Descriptor to its Shared would do as well, but it would
+// make the record of every idle connection larger.
 func (d *Descriptor) asShared() *Shared {
 	if d.flags&shared == 0 {
 		return nil
@@ -39,10 +39,11 @@ func (d *Descriptor) asShared() *Shared {
 // loops wait for: if two loops await one descriptor, both get its events.
 var ErrAwaited = errors.New("descriptor is awaited already")
 
-// Open makes d the loop's record of the stream socket fd, non-blocking, which any of its threads
-// may use from now on. On an error, which is epoll_ctl's, fd is still the caller's. If there are
-// duplicates of fd, the caller closes it by Release and close(2), not by CloseDescriptor.
-func (l *Loop) Open(d *Shared, fd int) error {
+// Register makes d the loop's record of the stream socket fd, non-blocking, which any of its
+// threads may use from now on. On an error, which is epoll_ctl's, fd is still the caller's. If
+// there are duplicates of fd, the caller closes it by Deregister and close(2), not by
+// CloseDescriptor.
+func (l *Loop) Register(d *Shared, fd int) error {
 	*d = Shared{Descriptor: Descriptor{fd: int32(fd), flags: shared | sole}, loop: l}
 	err := l.add(&d.Descriptor, in)
 	if err != nil {
@@ -51,11 +52,11 @@ func (l *Loop) Open(d *Shared, fd int) error {
 	return err
 }
 
-// Release takes d, which Open has made or which is a thread's own, out of the loop, and returns its
-// number, or -1 if it has none any more. A thread that waits for d gets net.ErrClosed, or returns
-// from WantRead. What was put off is sent as far as there is room. Release is called by the loop's
-// threads, or on the loop.
-func (l *Loop) Release(d *Descriptor) (fd int) {
+// Deregister takes d, which Register has registered or which is a thread's own, out of the loop,
+// and returns its number, or -1 if it has none any more. A thread that waits for d gets
+// net.ErrClosed, or returns from WantRead. What was put off is sent as far as there is room.
+// Deregister is called by the loop's threads, or on the loop.
+func (l *Loop) Deregister(d *Descriptor) (fd int) {
 	l.flushBeforeRemove(d)
 	if d.fd >= 0 {
 		l.remove(d)
@@ -63,7 +64,7 @@ func (l *Loop) Release(d *Descriptor) (fd int) {
 	return l.drop(d)
 }
 
-// drop is Release without the call of epoll_ctl.
+// drop is Deregister without the call of epoll_ctl.
 func (l *Loop) drop(d *Descriptor) (fd int) {
 	if fd = int(d.fd); fd >= 0 {
 		gone := d.flags & finished
@@ -73,12 +74,12 @@ func (l *Loop) drop(d *Descriptor) (fd int) {
 	return fd
 }
 
-// CloseDescriptor closes d's descriptor, if it has one, and takes it out of the loop as Release
+// CloseDescriptor closes d's descriptor, if it has one, and takes it out of the loop as Deregister
 // does.
 //
-// A socket that Open or Attach was given leaves epoll by close(2) itself. Nothing has duplicated
-// it, see there; at most a child process has it, between fork and exec. Events that come meanwhile
-// are stale, and dispatch drops them.
+// A socket that Register or Attach was given leaves epoll by close(2) itself. Nothing has
+// duplicated it, see there; at most a child process has it, between fork and exec. Events that come
+// meanwhile are stale, and dispatch drops them.
 func (l *Loop) CloseDescriptor(d *Descriptor) {
 	l.flushBeforeRemove(d)
 	if d.fd >= 0 && d.flags&sole == 0 {
@@ -100,7 +101,7 @@ func (l *Loop) WakeWaiters(d *Descriptor) {
 // AwaitRead waits until d can be read or has hung up, for timeout at most, or without limit if that
 // is negative. A second or more counts from the beginning of the loop's turn, since reading the
 // clock would cost as much as the wait; if the loop was held up meanwhile, the wait goes on for so
-// much longer. t is the calling thread. d is t's own or one that Open has made. For t's own the
+// much longer. t is the calling thread. d is t's own or one of Register. For t's own the
 // errors are those of WantRead, otherwise those of Thread.AwaitRead.
 func (d *Descriptor) AwaitRead(t *Thread, timeout time.Duration) error {
 	return d.await(t, in, timeout)
@@ -191,9 +192,10 @@ func (d *Shared) release(events uint16) {
 }
 
 // WakeOnReady makes the loop wake t when d can be read, if read is set, or written, if write is
-// set, from now on: if t is idle, its Task is called. Open has made d. So one thread moves bytes
-// between its own socket and d, and needs no coroutine while it waits for either. The claim lasts
-// until the next call; without read and write it ends. No other thread may wait for d meanwhile.
+// set, from now on: if t is idle, its Task is called. d is one of Register. So one thread moves
+// bytes between its own socket and d, and needs no coroutine while it waits for either. The claim
+// lasts until the next call; without read and write it ends. No other thread may wait for d
+// meanwhile.
 //
 // over says that no event comes any more, and that a read or a write returns the error. The caller
 // is t, or code on the loop.

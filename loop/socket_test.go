@@ -48,7 +48,7 @@ func TestWakeWaiters(t *testing.T) {
 	run(t, func(t *testing.T, l *loop.Loop) {
 		fds := socketpair(t)
 		d := new(loop.Shared)
-		must.Do(t, l.Open(d, fds[0]))
+		must.Do(t, l.Register(d, fds[0]))
 		l.WakeWaiters(&d.Descriptor)
 		fill(fds[0])
 		woken := 0
@@ -76,7 +76,7 @@ func TestWakeWaiters(t *testing.T) {
 				t.Errorf("%d of 2 woken, idle thread run %d times", woken, *runs)
 			}
 			_ = c.Close()
-			l.Release(&d.Descriptor)
+			l.Deregister(&d.Descriptor)
 		})
 		mustRun(t, l)
 	})
@@ -87,8 +87,8 @@ func TestWakeWaiters(t *testing.T) {
 func TestAThreadReleasesItsOwnDescriptor(t *testing.T) {
 	run(t, func(t *testing.T, l *loop.Loop) {
 		c := serve(t, l, &task{run: func(b *task) coro.Code {
-			fd := l.Release(loop.DescriptorOf(&b.Thread))
-			if fd < 0 || b.FD() != -1 || l.Release(loop.DescriptorOf(&b.Thread)) != -1 {
+			fd := l.Deregister(loop.DescriptorOf(&b.Thread))
+			if fd < 0 || b.FD() != -1 || l.Deregister(loop.DescriptorOf(&b.Thread)) != -1 {
 				t.Errorf("released %d, and has %d", fd, b.FD())
 			}
 			began := time.Now()
@@ -117,7 +117,7 @@ func TestTheLoopClosesWhatIsLeft(t *testing.T) {
 		fds := socketpair(t)
 		fd := must.Get(unix.FcntlInt(uintptr(fds[0]), unix.F_DUPFD_CLOEXEC, 0))(t)
 		d := new(loop.Shared)
-		must.Do(t, l.Open(d, fd))
+		must.Do(t, l.Register(d, fd))
 		l.Go(func(th *loop.Thread) {
 			l.Stop(0)
 			_ = th.Sleep(time.Hour)
@@ -135,7 +135,7 @@ func TestDescriptorsMoveBytes(t *testing.T) {
 		x, y := socketpair(t), socketpair(t)
 		a, b, c := new(loop.Shared), new(loop.Shared), new(loop.Shared)
 		for fd, d := range map[int]*loop.Shared{x[0]: a, x[1]: b, y[0]: c} {
-			must.Do(t, l.Open(d, fd))
+			must.Do(t, l.Register(d, fd))
 		}
 		r, w := pipe(t)
 		l.Go(func(th *loop.Thread) {
@@ -165,7 +165,7 @@ func TestDescriptorsMoveBytes(t *testing.T) {
 				t.Errorf("got %q", got[:n])
 			}
 			for _, d := range []*loop.Shared{a, b, c} {
-				l.Release(&d.Descriptor) // socketpair closes them
+				l.Deregister(&d.Descriptor) // socketpair closes them
 				if err := d.AwaitRead(th, -1); !errors.Is(err, net.ErrClosed) {
 					t.Errorf("waited for what was released: %v", err)
 				}

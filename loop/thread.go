@@ -166,7 +166,7 @@ func (r WakeReason) err() error {
 // Attach makes t the thread of the socket fd, which must be non-blocking and belongs to t from now
 // on, and calls task.Run when fd can be read. timeout is as for IdleTimeout. With an error fd is
 // still the caller's: epoll_ctl's error, or net.ErrClosed if the loop's threads were killed. If
-// there are duplicates of fd when the thread ends, Release must come first.
+// there are duplicates of fd when the thread ends, Deregister must come first.
 func (l *Loop) Attach(t *Thread, fd int, task Task, timeout time.Duration) error {
 	if l.stop.killed {
 		return net.ErrClosed

@@ -47,7 +47,7 @@ func TestUnseenEventOfASocket(t *testing.T) {
 				defer unix.Close(open[1])
 				b := &task{run: func(b *task) coro.Code {
 					var d loop.Shared
-					if err := l.Open(&d, open[0]); err != nil {
+					if err := l.Register(&d, open[0]); err != nil {
 						t.Error(err)
 					}
 					test := func(d *loop.Descriptor, peer int) {

@@ -202,8 +202,8 @@ type Stall struct {
 	Place string        // the function that has held the loop then, with file and line
 }
 
-// keptStalls is how many of the latest stalls are kept.
-const keptStalls = 16
+// maxStalls is how many of the latest stalls are kept.
+const maxStalls = 16
 
 func (w *Watchdog) note(s Stall, again bool) {
 	w.mu.Lock()
@@ -217,7 +217,7 @@ func (w *Watchdog) note(s Stall, again bool) {
 		}
 	}
 	w.counts[s.Loop]++
-	if len(w.stalls) == keptStalls {
+	if len(w.stalls) == maxStalls {
 		w.stalls = slices.Delete(w.stalls, 0, 1)
 	}
 	w.stalls = append(w.stalls, s)

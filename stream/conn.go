@@ -88,7 +88,7 @@ func open(l *loop.Loop, fd int) (*Conn, error) {
 		descriptor loop.Shared
 	})
 	s.d, s.loop = &s.descriptor.Descriptor, l
-	if err := l.Open(&s.descriptor, fd); err != nil {
+	if err := l.Register(&s.descriptor, fd); err != nil {
 		return nil, err
 	}
 	return &s.Conn, nil
@@ -477,7 +477,7 @@ func (s *Conn) Close() error {
 	}
 	s.closed = true
 	if s.mayBeDuplicated { // a duplicate would keep it in epoll, whose events would go on
-		sysio.Close(s.loop.Release(s.d))
+		sysio.Close(s.loop.Deregister(s.d))
 	} else {
 		s.loop.CloseDescriptor(s.d)
 	}

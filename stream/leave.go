@@ -14,7 +14,7 @@ func (s *Conn) Detach() (net.Conn, error) {
 		return nil, s.opError("detach", net.ErrClosed)
 	}
 	s.closed = true
-	f := os.NewFile(uintptr(s.loop.Release(s.d)), "stream")
+	f := os.NewFile(uintptr(s.loop.Deregister(s.d)), "stream")
 	defer f.Close() // net.FileConn duplicates it
 	c, err := net.FileConn(f)
 	if err != nil {
@@ -31,33 +31,34 @@ func (s *Conn) Release() (fd int, err error) {
 		return -1, s.opError("release", net.ErrClosed)
 	}
 	s.closed = true
-	return s.loop.Release(s.d), nil
+	return s.loop.Deregister(s.d), nil
 }
 
-// Keep ends the use of a stream that New or Dial has made, until Reuse, as Loop.Keep does. The
-// caller owns the socket meanwhile. ok is false, and the stream as before, if it is not quiet:
-// there is something to read, the peer has left, or a thread waits for the stream.
-func (s *Conn) Keep() (fd int, ok bool) {
+// PutIdle makes a stream that New or Dial has made idle until Reuse, as Loop.PutIdle does. The
+// caller owns the socket meanwhile. ok is false, and the stream is unchanged, if it cannot be idle:
+// there is input, the peer has left, or a thread waits for the stream.
+func (s *Conn) PutIdle() (fd int, ok bool) {
 	s.loop.Check()
 	if s.isClosed() {
 		return -1, false
 	}
-	if fd, ok = s.loop.Keep(s.d); ok {
+	if fd, ok = s.loop.PutIdle(s.d); ok {
 		s.closed = true
 	}
 	return fd, ok
 }
 
-// Reuse takes a kept stream into use again, with neither deadlines nor a pace. It returns
-// false if something has come meanwhile, as far as the loop knows, and then the stream stays
-// kept. It must be called on the stream's loop.
+// Reuse takes an idle stream into use again, with neither deadlines nor a pace. It returns false if
+// an event has come since PutIdle, as far as the loop knows, and then the stream stays idle. It
+// must be called on the stream's loop.
 func (s *Conn) Reuse() bool {
 	s.loop.Check()
 	if !s.loop.Reuse(s.d) {
 		return false
 	}
 	*s = Conn{
-		d: s.d, loop: s.loop, remote: s.remote, local: s.local, unix: s.unix, peerUnknown: s.peerUnknown,
+		d: s.d, loop: s.loop, remote: s.remote, local: s.local, unix: s.unix,
+		peerUnknown:     s.peerUnknown,
 		mayBeDuplicated: s.mayBeDuplicated,
 	}
 	return true

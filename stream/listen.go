@@ -31,7 +31,7 @@ func Listen(l *loop.Loop, network, address string) (*Listener, error) {
 	if network == "unix" {
 		ln.path = address
 	}
-	if err := l.Open(&ln.d, fd); err != nil {
+	if err := l.Register(&ln.d, fd); err != nil {
 		sysio.Close(fd)
 		return nil, err
 	}

@@ -53,7 +53,7 @@ func (pc *persistConn) use(l *loop.Loop, again bool) *stream.Conn {
 		pc.close()
 		return nil
 	}
-	pc.loop.Withdraw(pc.fd)
+	pc.loop.DeregisterIdle(pc.fd)
 	if sysio.Quiet(pc.fd) {
 		if s, err := stream.New(l, pc.fd); err == nil {
 			if pc.tls != nil {
@@ -69,7 +69,7 @@ func (pc *persistConn) use(l *loop.Loop, again bool) *stream.Conn {
 
 // close closes the connection. Any goroutine may call it.
 func (pc *persistConn) close() {
-	pc.loop.Withdraw(pc.fd)
+	pc.loop.DeregisterIdle(pc.fd)
 	sendCloseNotify(pc.tls, pc.fd)
 	sysio.Close(pc.fd)
 }

@@ -420,7 +420,7 @@ func (l *Lease) Doubt() {
 // upstream keeps the connection, 0 if it has not said that. There must be a slot.
 func (l *Lease) Keep(s *stream.Conn, limit time.Duration) {
 	var pc *persistConn
-	if fd, ok := s.Keep(); ok {
+	if fd, ok := s.PutIdle(); ok {
 		pc = l.conn
 		pc.fd, pc.loop, pc.stream = fd, s.Loop(), s
 		pc.served++

@@ -18,7 +18,7 @@ import (
 // homeMade has the words in identifiers that are this repository's own, since the field has none
 // for what they mean. Each has a row in the glossary of ARCHITECTURE.md.
 var homeMade = []string{
-	"abandon", "armed", "await", "bridge", "claim", "dead", "fired", "held", "kept", "raw descriptor",
+	"abandon", "armed", "await", "bridge", "claim", "dead", "fired", "held", "raw descriptor",
 	"turn", "unknown",
 }
 
@@ -130,7 +130,15 @@ var abolished = map[string]map[string]string{
 		"told":     "reported",
 		"untold":   "undecided",
 	},
-	"loop": {"become": "set task", "holder": "flusher", "resting": "kept"},
+	"loop": {
+		"aside": "off loop", "become": "set task", "behind": "low priority", "crowded": "overloaded",
+		"holder": "flusher", "kept": "idle", "listening": "notifiable", "owed": "remainder",
+		"owes": "remainder", "resting": "idle", "scarce": "spare in use", "told": "logged",
+	},
+	"stream": {
+		"aside": "off loop", "crowded": "overloaded", "excuse": "reset silence of",
+		"forgive": "reset wait", "heard": "saw activity", "shaken": "handshake done",
+	},
 }
 
 // declaredWords returns the words of all identifiers that the code of the repository declares,

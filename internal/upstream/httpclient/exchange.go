@@ -406,7 +406,7 @@ func (x *Exchange) Reusable() bool {
 // quiet reports whether TLS has nothing more to read in its own buffer.
 func (x *Exchange) quiet() bool {
 	if x.plain {
-		return true // the caller asks the socket, see stream.Conn.Keep
+		return true // the caller asks the socket, see stream.Conn.PutIdle
 	}
 	var one [1]byte
 	n, err := x.over.Read(one[:])

@@ -10,13 +10,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// kept returns a descriptor that is kept, its number and the other end.
-func kept(t *testing.T, l *loop.Loop) (d *loop.Shared, fd, peer int) {
+// idleFD returns a descriptor that is kept, its number and the other end.
+func idleFD(t *testing.T, l *loop.Loop) (d *loop.Shared, fd, peer int) {
 	t.Helper()
 	s := openPair(t)
 	d = new(loop.Shared)
-	must.Do(t, l.Open(d, s[0]))
-	fd, ok := l.Keep(&d.Descriptor)
+	must.Do(t, l.Register(d, s[0]))
+	fd, ok := l.PutIdle(&d.Descriptor)
 	if !ok || fd != s[0] {
 		t.Fatal(fd, ok)
 	}
@@ -31,14 +31,14 @@ func poll(th *loop.Thread) { _ = th.Sleep(2 * time.Millisecond) }
 func TestKeep(t *testing.T) {
 	run(t, func(t *testing.T, l *loop.Loop) {
 		l.Go(func(th *loop.Thread) {
-			d, fd, peer := kept(t, l)
+			d, fd, peer := idleFD(t, l)
 			before := l.Stats().Ctls
 			for range 3 {
 				poll(th)
 				if !l.Reuse(&d.Descriptor) {
 					t.Fatal("nothing has come")
 				}
-				if again, ok := l.Keep(&d.Descriptor); !ok || again != fd {
+				if again, ok := l.PutIdle(&d.Descriptor); !ok || again != fd {
 					t.Error(again, ok)
 				}
 			}
@@ -50,17 +50,17 @@ func TestKeep(t *testing.T) {
 			if l.Reuse(&d.Descriptor) {
 				t.Error("a byte has come")
 			}
-			l.Withdraw(fd)
+			l.DeregisterIdle(fd)
 			unix.Close(fd)
 			unix.Close(peer)
 
-			d, fd, peer = kept(t, l)
+			d, fd, peer = idleFD(t, l)
 			unix.Close(peer)
 			poll(th)
 			if l.Reuse(&d.Descriptor) {
 				t.Error("the peer has left")
 			}
-			l.Withdraw(fd)
+			l.DeregisterIdle(fd)
 			unix.Close(fd)
 		})
 		mustRun(t, l)
@@ -81,10 +81,10 @@ func TestRestOnlyIfQuiet(t *testing.T) {
 			} {
 				s := openPair(t)
 				d := new(loop.Shared)
-				must.Do(t, l.Open(d, s[0]))
+				must.Do(t, l.Register(d, s[0]))
 				spoil(&d.Descriptor, s[1])
 				poll(th)
-				if _, ok := l.Keep(&d.Descriptor); ok {
+				if _, ok := l.PutIdle(&d.Descriptor); ok {
 					t.Error(what, ": it is kept")
 				}
 				l.CloseDescriptor(&d.Descriptor)
@@ -92,10 +92,10 @@ func TestRestOnlyIfQuiet(t *testing.T) {
 			}
 			var closed loop.Shared
 			s := openPair(t)
-			must.Do(t, l.Open(&closed, s[0]))
+			must.Do(t, l.Register(&closed, s[0]))
 			l.CloseDescriptor(&closed.Descriptor)
 			unix.Close(s[1])
-			if _, ok := l.Keep(&closed.Descriptor); ok || l.Reuse(&closed.Descriptor) {
+			if _, ok := l.PutIdle(&closed.Descriptor); ok || l.Reuse(&closed.Descriptor) {
 				t.Error("it is closed")
 			}
 		})
@@ -110,7 +110,7 @@ func TestRestUnreadAtTheEnd(t *testing.T) {
 		l.Go(func(th *loop.Thread) {
 			s := openPair(t)
 			var d loop.Shared
-			must.Do(t, l.Open(&d, s[0]))
+			must.Do(t, l.Register(&d, s[0]))
 			_, _ = unix.Write(s[1], []byte("xyz"))
 			want(t, d.AwaitRead(th, time.Minute), nil)
 			buf := make([]byte, 3)
@@ -118,7 +118,7 @@ func TestRestUnreadAtTheEnd(t *testing.T) {
 				k, _ := d.Recv(buf[n:])
 				n += k
 			}
-			fd, ok := l.Keep(&d.Descriptor)
+			fd, ok := l.PutIdle(&d.Descriptor)
 			if !ok {
 				t.Fatal("all was read")
 			}
@@ -150,11 +150,11 @@ func TestRestingIsTakenElsewhere(t *testing.T) {
 	}
 	run(t, func(t *testing.T, l *loop.Loop) {
 		l.Go(func(th *loop.Thread) {
-			d, fd, peer := kept(t, l)
+			d, fd, peer := idleFD(t, l)
 			done := make(chan struct{})
 			go func() { // any goroutine
 				defer close(done)
-				l.Withdraw(fd)
+				l.DeregisterIdle(fd)
 			}()
 			<-done
 			events := l.Stats().Events
@@ -168,7 +168,7 @@ func TestRestingIsTakenElsewhere(t *testing.T) {
 			for range 2 {
 				reuse(t, th, fd, func(s [2]int) {
 					var again loop.Shared
-					must.Do(t, l.Open(&again, fd))
+					must.Do(t, l.Register(&again, fd))
 					if l.Reuse(&d.Descriptor) {
 						t.Error("the number is another's")
 					}
@@ -178,8 +178,8 @@ func TestRestingIsTakenElsewhere(t *testing.T) {
 				})
 			}
 
-			_, fd, peer = kept(t, l)
-			l.Withdraw(fd)
+			_, fd, peer = idleFD(t, l)
+			l.DeregisterIdle(fd)
 			unix.Close(fd)
 			unix.Close(peer)
 			reuse(t, th, fd, func(s [2]int) {
@@ -188,8 +188,8 @@ func TestRestingIsTakenElsewhere(t *testing.T) {
 				want(t, th.CloseFD(fd), nil)
 			})
 
-			_, fd, peer = kept(t, l)
-			l.Withdraw(fd)
+			_, fd, peer = idleFD(t, l)
+			l.DeregisterIdle(fd)
 			unix.Close(fd)
 			unix.Close(peer)
 			reuse(t, th, fd, func([2]int) { want(t, th.CloseFD(fd), nil) })
@@ -203,10 +203,10 @@ func TestRestingIsTakenElsewhere(t *testing.T) {
 func TestKeptOutlivesTheLoop(t *testing.T) {
 	run(t, func(t *testing.T, l *loop.Loop) {
 		var fd, peer int
-		l.Go(func(*loop.Thread) { _, fd, peer = kept(t, l) })
+		l.Go(func(*loop.Thread) { _, fd, peer = idleFD(t, l) })
 		mustRun(t, l)
 		defer unix.Close(peer)
-		l.Withdraw(fd)
+		l.DeregisterIdle(fd)
 		if _, err := unix.Write(fd, []byte("x")); err != nil {
 			t.Error(err)
 		}
