@@ -3,26 +3,26 @@ package pubsub
 import "time"
 
 const (
-	patience = 500 * time.Millisecond // for a subscriber that does not read
-	pace     = 10 * time.Millisecond  // for each message that it reads
-	longest  = 10 * time.Second       // for all of them: more may be published than they read
-	calm     = 10 * time.Second       // without anything late: the outage is over
+	unreadTimeout = 500 * time.Millisecond // Offer waits so long for a subscriber that does not read,
+	perMessage    = 10 * time.Millisecond  // so much longer after each message that it reads,
+	maxCatchUp    = 10 * time.Second       // and so long for all subscribers together
+	outageEnd     = 10 * time.Second       // the outage is over so long after the last Offer
 
-	// Time passes for a clock in steps of at most this, one for each Offer. If more time has passed
-	// since the last, then this process had no processor, and that is no subscriber's fault.
-	step = 10 * time.Millisecond
+	// maxStep is how much an offerTimer runs between two calls of Offer at most. If more time has
+	// passed, this process had no processor, and that is not the subscriber's fault.
+	maxStep = 10 * time.Millisecond
 )
 
-// clock is how long Offer still waits for a subscriber.
-type clock struct {
-	left time.Duration // 0: no more
-	at   uint64        // the subscriber's position when that was set
+// offerTimer is how long Offer still waits for a subscriber.
+type offerTimer struct {
+	left time.Duration // 0: no longer
+	at   uint64        // the subscriber's position when left was set
 }
 
-// settle ends an outage that is over.
-func (f *Feed) settle(now time.Time) {
-	if now.Sub(f.late) > calm {
-		f.clocks, f.waited = nil, 0
+// endOutage ends an outage that is over.
+func (f *Feed) endOutage(now time.Time) {
+	if now.Sub(f.lastOffer) > outageEnd {
+		f.timers, f.waited = nil, 0
 	}
 }
 
@@ -32,7 +32,7 @@ func (f *Feed) room(ms []*Message, passed time.Duration) int {
 	l := f.log
 	next := l.next.Load()
 	half := l.hub.Limits.TopicBytes / 2
-	if l.shared() { // they have one queue
+	if l.shared() { // the subscribers have one queue
 		unread := min(int(next-l.selection.taken), l.len())
 		return fit(ms, (int(l.depth)+1)/2-unread, half-l.lastBytes(unread), unread)
 	}
@@ -41,13 +41,13 @@ func (f *Feed) room(ms []*Message, passed time.Duration) int {
 	for _, s := range f.subs {
 		unread := s.unread(next)
 		switch {
-		case s.overrun(unread), f.over(s):
-			continue // it has lost something already, or will
-		case unread > 0 && (unread >= s.share() || unread > most):
-			stop = f.waits(s, passed) || stop
+		case s.overrun(unread), f.timedOut(s):
+			continue // it has lost a message already, or will
+		case unread > 0 && (unread >= s.halfQueue() || unread > most):
+			stop = f.waitsFor(s, passed) || stop
 			continue
 		}
-		room, slowest = min(room, s.share()-unread), max(slowest, unread)
+		room, slowest = min(room, s.halfQueue()-unread), max(slowest, unread)
 	}
 	if stop {
 		f.waited += passed
@@ -56,37 +56,38 @@ func (f *Feed) room(ms []*Message, passed time.Duration) int {
 	return fit(ms, room, half-l.lastBytes(slowest), slowest)
 }
 
-// over reports whether the clock of s has run out.
-func (f *Feed) over(s *Subscription) bool {
-	c, ok := f.clocks[s]
+// timedOut reports whether the timer of s has run out.
+func (f *Feed) timedOut(s *Subscription) bool {
+	c, ok := f.timers[s]
 	return ok && c.left == 0
 }
 
-// waits reports whether Offer waits for s, which has no room.
-func (f *Feed) waits(s *Subscription, passed time.Duration) bool {
-	c, ok := f.clocks[s]
+// waitsFor reports whether Offer waits for s, which has no room.
+func (f *Feed) waitsFor(s *Subscription, passed time.Duration) bool {
+	c, ok := f.timers[s]
 	if !ok {
-		c = clock{left: patience, at: s.at}
-	} else if !s.group.notifying() { // else it may not know yet that there is something
+		c = offerTimer{left: unreadTimeout, at: s.at}
+	} else if !s.group.notifying() { // else it may not know yet that there is a message
 		c.left -= passed
 	}
 	if read := s.at - c.at; read > 0 {
-		each := max(pace, patience/time.Duration(4*s.share())) // a small queue gets few at a time
-		c.left += time.Duration(min(read, uint64(patience/pace))) * each
-		c.left = min(c.left, patience)
+		// With a small queue, the subscriber gets few messages at a time.
+		each := max(perMessage, unreadTimeout/time.Duration(4*s.halfQueue()))
+		c.left += time.Duration(min(read, uint64(unreadTimeout/perMessage))) * each
+		c.left = min(c.left, unreadTimeout)
 	}
-	if c.at = s.at; c.left < 0 || f.waited > longest {
+	if c.at = s.at; c.left < 0 || f.waited > maxCatchUp {
 		c.left = 0
 	}
-	if f.clocks == nil {
-		f.clocks = make(map[*Subscription]clock)
+	if f.timers == nil {
+		f.timers = make(map[*Subscription]offerTimer)
 	}
-	f.clocks[s] = c
+	f.timers[s] = c
 	return c.left > 0
 }
 
-// fit returns how many of ms go into room, by number and bytes. A message that is larger than all
-// that may wait together comes alone.
+// fit returns how many of ms there is room for, by number and bytes. If the first message alone
+// exceeds bytes, it fits once no message is unread.
 func fit(ms []*Message, room, bytes, unread int) (n int) {
 	for n < min(len(ms), room) && ms[n].size() <= bytes {
 		bytes -= ms[n].size()
@@ -98,7 +99,7 @@ func fit(ms []*Message, room, bytes, unread int) (n int) {
 	return n
 }
 
-// lastBytes returns the size of the last n messages, of those that are held.
+// lastBytes returns the size of the last n messages in the log.
 func (l *log) lastBytes(n int) (bytes int) {
 	next := l.next.Load()
 	for i := next - uint64(min(n, l.len())); i < next; i++ {
@@ -107,7 +108,7 @@ func (l *log) lastBytes(n int) (bytes int) {
 	return bytes
 }
 
-// within returns how many of the last messages are at most so many bytes together.
+// within returns how many of the last messages have at most so many bytes together.
 func (l *log) within(bytes int) (n int) {
 	for next := l.next.Load(); n < l.len(); n++ {
 		if bytes -= l.at(next - uint64(n) - 1).size(); bytes < 0 {
@@ -117,15 +118,15 @@ func (l *log) within(bytes int) (n int) {
 	return n
 }
 
-// share is how much of its queue Offer fills before it waits.
-func (s *Subscription) share() int { return (int(s.limit) + 1) / 2 }
+// halfQueue is how many messages of its queue Offer fills before it waits.
+func (s *Subscription) halfQueue() int { return (int(s.limit) + 1) / 2 }
 
-// unread returns how many messages wait for s. If it cannot have all of them, those before a gap do
-// not count: it is not to blame for that, and is waited for behind it. The caller holds the log's
-// lock.
+// unread returns how many messages s has not read. If s cannot get all of them, the messages before
+// a gap do not count: the gap is not the subscriber's fault, and Offer waits for the messages after
+// it. The caller holds the log's lock.
 func (s *Subscription) unread(next uint64) int {
 	if s.policy == DropNewest {
-		return len(s.extra.own)
+		return len(s.extra.messages)
 	}
 	unread := int(next - s.at)
 	if s.overrun(unread) {
@@ -134,7 +135,7 @@ func (s *Subscription) unread(next uint64) int {
 	return unread
 }
 
-// overrun reports whether so many messages are more than s can have.
+// overrun reports whether s cannot get so many messages any more.
 func (s *Subscription) overrun(unread int) bool {
 	return s.policy != DropNewest && (unread > int(s.limit) || unread > s.group.log.len())
 }

@@ -7,10 +7,10 @@ import (
 
 // TopicCounts describes a topic that has subscribers or history, or a pattern or a queue group.
 type TopicCounts struct {
-	Name        string // as an Engine knows it, and behind a space the queue group
+	Name        string // as an Engine knows it; then a space and the queue group, if it is one
 	Subscribers int
-	Messages    int // that are kept
-	Bytes       int // of these, with what each takes besides
+	Messages    int // in the log
+	Bytes       int // of these messages, with their overhead
 }
 
 // Counts returns the number of topics, of all their subscriptions and of the bytes that they hold,

@@ -13,20 +13,20 @@
 //
 // A topic is a log of its last messages, and a subscriber is a position in that log. So publishing
 // costs as much for ten thousand subscribers as for one: an append, and at most one Post to each of
-// their loops, which wakes those of its threads that wait. A slow or silent subscriber costs
-// nothing, neither publishers nor other subscribers. That holds for what an Engine brings from
-// other processes, too: it is appended in the same way. Only what comes all at once after an outage
-// waits, for half a second, for a subscriber that does not read, and for ten seconds for one that
-// is slow. If the log has forgotten messages that a subscriber has not read, its Policy says what
-// happens. An idle subscription is a record of 64 bytes, and another 64 if it has asked for more
-// than to read, or is closed with its thread.
+// their loops, which wakes the threads that wait. A slow or silent subscriber costs neither
+// publishers nor other subscribers anything. Messages that an Engine brings from other processes
+// are appended in the same way. Only messages that come all at once after an outage wait: half a
+// second for a subscriber that does not read, and ten seconds for one that is slow. If the log has
+// forgotten messages that a subscriber has not read, its Policy says what happens. An idle
+// subscription is a record of 64 bytes, and another 64 if its Options ask for more than the zero
+// Options do, or if its thread's end closes it.
 //
 // The memory of topics is bounded, for each and for the hub. A publisher never waits and is never
 // refused: if there is no room, the topics that hold most forget messages, and a subscriber that
 // had not read them has fallen behind.
 //
 // A Pattern stands for all topics whose names match it, such as "room.*", and Options.Group makes
-// subscribers members of a queue group, of whom one gets each message. Both have a log of their
+// subscribers members of a queue group, one of which gets each message. Both have a log of their
 // own.
 //
 //	doc.go           the package comment
@@ -34,14 +34,13 @@
 //	topic.go         Topic and Pattern: publish, subscribe
 //	counts.go        how many topics and subscribers there are
 //	log.go           the last messages of a topic, or of a selection
-//	selection.go     what patterns and queue groups select, and for which logs a message is
-//	matches.go       what patterns and queue groups select, for an Engine, which has a topic's name
-//	                 alone
+//	selection.go     patterns and queue groups: which logs get the messages of a topic
+//	matches.go       whether a pattern or queue group selects a topic, for an Engine
 //	group.go         the subscriptions of a log on one loop, and their notification
 //	subscription.go  Subscription: a position in a log; policies
-//	pass.go          a message that is sent on the loop
+//	sendnext.go      a message that is sent on the loop
 //	remaining.go     messages that subscribers read at a stop
-//	presence.go      Presence: the list of members, told in few messages
+//	presence.go      Presence: the list of members, and its changes in few messages
 //	message.go       Message, and the encoded forms that subscribers share
 //	feed.go          Feed: messages from an engine
 //	catchup.go       how long a Feed waits for subscribers after an outage

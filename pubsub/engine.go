@@ -8,11 +8,12 @@ import (
 // Broker is what connects a Hub to other processes by the [pubsub] url of a configuration. Package
 // pubsub/redis has one, and pubsub/nats, a module of its own.
 type Broker interface {
-	// Check returns what is wrong with a URL. The error does not quote it: it may have a password.
+	// Check returns what is wrong with a URL. The error does not quote the URL, which may have a
+	// password.
 	Check(url string) error
 
-	// Start connects hub, before the first Subscribe. disconnect is called once; it sends what is
-	// still to be sent, within the grace period, and returns how many messages were not.
+	// Start connects hub, before the first Subscribe. disconnect is called once; it sends the
+	// messages that are queued, within the grace period, and returns how many it has not sent.
 	Start(hub *Hub, url string, log *slog.Logger) (
 		disconnect func(grace time.Duration) (unsent int), err error)
 }
@@ -25,8 +26,9 @@ type Engine interface {
 	// order.
 	Publish(topic string, m *Message)
 
-	// Follow asks for the history of a topic, to be given to Loaded soon, and for what other
-	// processes publish to it from now on, to be given to Deliver, or after an outage to Offer.
+	// Follow asks for the history of a topic and for the messages that other processes publish to it
+	// from now on. The engine gives the history to Loaded, soon, and the messages to Deliver, or after
+	// an outage to Offer.
 	Follow(topic string, to *Feed)
 
 	// Unfollow undoes Follow: the topic has no subscribers any more.
@@ -39,14 +41,14 @@ type Selector interface {
 	Engine
 
 	// Select is Follow for a selection, which has no history. The engine does not call Loaded, and
-	// gives messages to Deliver or Offer, those of a queue group to Offer. It sets their Topic to what
-	// Publish was told, or would have been.
+	// gives messages to Deliver or Offer, those of a queue group to Offer. It sets their Topic to the
+	// topic of Publish, in whichever process that was called.
 	//
-	// Of a pattern without a group, these are the messages that other processes publish. This
-	// process's own are not among them: the hub knows those. Of a group, they are what any process
-	// publishes, including this one, and each message is given to one of the processes that have
-	// selected the same. What a Feed has taken, the engine need not give again, but by Progress it can
-	// learn what no member of the group has received.
+	// For a pattern without a group, these are the messages that other processes publish, since the
+	// hub has those of this process. For a group, they are the messages of all processes, including
+	// this one, and each message is given to one of the processes with the same selection. The engine
+	// need not give a message again that a Feed has taken; Progress says how many of these no member
+	// of the group has received.
 	//
 	// Words of a topic's name are separated by dots. In a pattern * stands for one word, and >, which
 	// is the last word, for one or more. A name may have other characters, of any kind. A Message is
@@ -76,9 +78,9 @@ func (h *Hub) Origin() string {
 }
 
 // SetCarried is for an Engine. It says whether the engine reaches the other processes at present,
-// and they reach this one. At first that is taken for granted.
+// and they reach this one. Until the first call they count as reached.
 func (h *Hub) SetCarried(carried bool) {
-	if cut := !carried; h.cut.Swap(cut) == cut {
+	if cut := !carried; h.disconnected.Swap(cut) == cut {
 		return
 	}
 	word := "local"
@@ -88,13 +90,13 @@ func (h *Hub) SetCarried(carried bool) {
 	h.Status().Publish([]byte(word))
 }
 
-// Carried reports whether what is published reaches all subscribers. Without an Engine it always
-// does, because they are all in this process.
-func (h *Hub) Carried() bool { return !h.cut.Load() }
+// Carried reports whether messages reach all subscribers. Without an Engine they always do, because
+// all subscribers are in this process.
+func (h *Hub) Carried() bool { return !h.disconnected.Load() }
 
 // Status returns a topic of this process, to which "carried" or "local" is published when Carried
-// has changed. While it is local, subscribers in this process get what is published in it; the
-// other messages follow when it is carried again.
+// has changed. While it is local, subscribers get the messages of this process only; those of other
+// processes follow when topics are carried again.
 func (h *Hub) Status() *Topic {
 	h.init()
 	return h.local.Topic("status")

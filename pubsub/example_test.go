@@ -197,7 +197,7 @@ func ExamplePresence() {
 	runThread(func(t *loop.Thread) {
 		var hub pubsub.Hub
 		topic := hub.Topic("people in the garden")
-		people := &pubsub.Presence{Topic: topic, Tell: func(c pubsub.Change) {
+		people := &pubsub.Presence{Topic: topic, Publish: func(c pubsub.Change) {
 			topic.Publish(fmt.Appendf(nil, "came %v, left %v, %d here", c.Joined, c.Left, c.Count))
 		}}
 		sub, _ := people.Follow(t, pubsub.Options{})

@@ -60,7 +60,7 @@ func Bytes(h *Hub) int {
 				total += l.at(n).size()
 			}
 			for s := l.dropNewest; s != nil; s = s.extra.queue.next {
-				for _, m := range s.extra.own {
+				for _, m := range s.extra.messages {
 					total += m.size()
 				}
 			}
@@ -76,7 +76,7 @@ func Bytes(h *Hub) int {
 			held[l.at(n)] = true
 		}
 		for s := l.dropNewest; s != nil; s = s.extra.queue.next {
-			for _, m := range s.extra.own {
+			for _, m := range s.extra.messages {
 				held[m] = true
 			}
 		}
@@ -109,7 +109,7 @@ func Selections(h *Hub) (n int, patterns bool) {
 	ss := &h.selections
 	ss.mu.RLock()
 	defer ss.mu.RUnlock()
-	return len(ss.logs), len(ss.root.below)+len(ss.root.rest) > 0
+	return len(ss.logs), len(ss.root.children)+len(ss.root.tails) > 0
 }
 
 // PresenceSoon is how long news of a Presence waits for others, at least.
@@ -122,5 +122,5 @@ func PublishNews(p *Presence) { p.publish() }
 func Later(f *Feed, d time.Duration) {
 	f.log.mu.Lock()
 	defer f.log.mu.Unlock()
-	f.late = f.late.Add(-d)
+	f.lastOffer = f.lastOffer.Add(-d)
 }

@@ -11,80 +11,79 @@ import (
 // group is the subscriptions of a log on one loop. A publisher posts to the loop, once in a burst,
 // and the loop notifies the threads that wait for one of the subscriptions.
 type group struct {
-	log    *log
-	loop   *loop.Loop
-	post   func()         // notifyWaiting, made once
-	next   loop.Broadcast // of those that notifyWaiting has found
-	posted atomic.Bool    // notifyWaiting is posted
-	busy   atomic.Bool    // it has begun to notify, and has not ended
-	idle   atomic.Int32   // how many wait and were not notified
+	log        *log
+	loop       *loop.Loop
+	post       func()         // notifyWaiting, made once
+	broadcast  loop.Broadcast // of those that notifyWaiting has found
+	posted     atomic.Bool    // notifyWaiting is posted
+	busy       atomic.Bool    // it has begun to notify, and has not ended
+	unnotified atomic.Int32   // how many wait and were not notified
 
-	// The loop's: how many there are, and their state. Those that wait are in one line, and those that
-	// are to be notified in the other. What is published while some are still to be notified is for
-	// those that wait by then, in the next round: again is set.
-	members int32
-	share   int32 // of a shared log: how many of those that wait are to be notified
-	lines   [2]line
-	wait    place // line of those that wait
-	again   bool
+	// The loop's: the number of subscriptions, and their state. Those that wait are in one line, and
+	// those that are to be notified in the other. If a message is published while some are still to be
+	// notified, again is set, and those that wait by then are notified next.
+	members  int32
+	toNotify int32 // of a shared log: how many of those that wait are to be notified
+	lines    [2]line
+	waiting  place // line of those that wait
+	again    bool
 
-	// How many have passed all messages before the one with this number: they wait for that, or have
-	// done so.
-	calm   int32
-	number uint32 // without its upper bits
+	// caughtUp is how many subscriptions have read all messages before the number caughtUpTo.
+	caughtUp   int32
+	caughtUpTo uint32 // without its upper bits
 
 	// Under the log's lock.
-	passed uint64 // before which number all have
-	end    uint64 // what Remaining gives comes before this number; 0: nobody has asked
+	passed       uint64 // before which number all have
+	remainingEnd uint64 // what Remaining gives comes before this number; 0: nobody has asked
 }
 
 // place is where a subscription is: in one of its group's lines, or in none.
 type place uint8
 
 const (
-	nowhere  place = 2 // nobody waits for it
-	notified place = 3 // its thread was notified, and has not asked yet
+	nowhere  place = 2 // no thread waits for it
+	notified place = 3 // its thread was notified, and has not called Ready yet
 )
 
 func newGroup(l *log, on *loop.Loop) *group {
 	g := &group{log: l, loop: on}
-	g.post, g.next.Next = g.notifyWaiting, g.notifyNext
+	g.post, g.broadcast.Next = g.notifyWaiting, g.notifyNext
 	return g
 }
 
 // notifyWaiting notifies the threads that wait.
 func (g *group) notifyWaiting() {
 	g.busy.Store(true)
-	g.posted.Store(false) // before they ask
+	g.posted.Store(false) // before the threads call Ready
 	if !g.log.shared() {
-		if due := 1 - g.wait; g.lines[due].first == nil {
-			g.wait = due
+		if due := 1 - g.waiting; g.lines[due].first == nil {
+			g.waiting = due
 		} else {
 			g.again = true
 		}
 	} else {
-		g.share = int32(min(g.log.unread(), math.MaxInt32))
+		g.toNotify = int32(min(g.log.unread(), math.MaxInt32))
 	}
-	g.next.Begin(g.loop)
+	g.broadcast.Begin(g.loop)
 }
 
 // notifyNext returns the next thread that is to be notified, or nil.
 func (g *group) notifyNext() *loop.Thread {
-	at := 1 - g.wait
+	at := 1 - g.waiting
 	switch {
 	case g.log.shared():
-		if at = g.wait; g.share == 0 {
+		if at = g.waiting; g.toNotify == 0 {
 			g.busy.Store(false)
 			return nil
 		}
-		g.share--
+		g.toNotify--
 	case g.lines[at].first == nil && g.again:
 		g.again = false
-		at, g.wait = g.wait, at
+		at, g.waiting = g.waiting, at
 	}
 	s := g.lines[at].first
 	if s == nil {
-		if g.share = 0; g.log.shared() { // those that were waiting are at something else by now
+		if g.toNotify = 0; g.log.shared() { // subscriptions that waited do not wait any more
 			g.log.wake()
 		}
 		g.busy.Store(false)
@@ -95,32 +94,32 @@ func (g *group) notifyNext() *loop.Thread {
 	return s.waiter
 }
 
-// add puts a subscription, for which a thread begins to wait, at the end of the line.
+// add puts a subscription for which a thread begins to wait at the end of the line.
 func (g *group) add(s *Subscription) {
-	s.place = g.wait
+	s.place = g.waiting
 	g.lines[s.place].push(s)
-	g.idle.Add(1)
+	g.unnotified.Add(1)
 }
 
 // remove undoes add.
 func (g *group) remove(s *Subscription) {
 	g.lines[s.place].remove(s)
 	s.place = nowhere
-	g.idle.Add(-1)
+	g.unnotified.Add(-1)
 }
 
-// pass notes that s has passed all messages, and waits.
-func (g *group) pass(s *Subscription) {
+// notePassed notes that s has read all messages, and waits.
+func (g *group) notePassed(s *Subscription) {
 	at := uint32(s.at)
-	if !s.plain() || s.passed == at {
+	if !s.byPosition() || s.passed == at {
 		return
 	}
-	if g.number != at {
-		g.number, g.calm = at, 0
+	if g.caughtUpTo != at {
+		g.caughtUpTo, g.caughtUp = at, 0
 	}
 	s.passed = at
-	if g.calm++; g.calm == g.members {
-		g.log.pass(g, s.at)
+	if g.caughtUp++; g.caughtUp == g.members {
+		g.log.groupPassed(g, s.at)
 	}
 }
 
@@ -147,10 +146,10 @@ func (l *line) remove(s *Subscription) {
 	s.prev, s.next = nil, nil
 }
 
-// groups are those of a log. They are never changed, but replaced.
+// groups are the groups of a log. The slice is never changed, but replaced.
 type groups []*group
 
-// with returns the groups with one for a loop, and that.
+// with returns gs with a group for a loop, and that group.
 func (gs groups) with(l *log, on *loop.Loop) (groups, *group) {
 	for _, g := range gs {
 		if g.loop == on {
@@ -172,8 +171,8 @@ func (gs groups) wake() {
 	}
 }
 
-// notifying reports whether some that wait may not have been notified yet. Any goroutine may call
-// it.
+// notifying reports whether some subscriptions that wait may not have been notified yet. Any
+// goroutine may call it.
 func (g *group) notifying() bool { return g.posted.Load() || g.busy.Load() }
 
 func (g *group) call() {
@@ -182,15 +181,15 @@ func (g *group) call() {
 	}
 }
 
-// wakeSome posts to loops on which n subscriptions wait together, or for all if there are not so
-// many. from chooses the first.
+// wakeSome posts to loops on which n subscriptions wait together, or to all loops if fewer wait.
+// from chooses the first loop.
 func (gs groups) wakeSome(n int, from uint64) {
 	for i := range gs {
 		if n <= 0 {
 			return
 		}
 		g := gs[(from+uint64(i))%uint64(len(gs))]
-		if idle := int(g.idle.Load()); idle > 0 {
+		if idle := int(g.unnotified.Load()); idle > 0 {
 			g.call()
 			n -= idle
 		}

@@ -64,11 +64,11 @@ type Hub struct {
 	// Limits must be set before the first use.
 	Limits Limits
 
-	start  sync.Once
-	origin string // the first part of the IDs of this hub's messages
-	seq    atomic.Uint64
-	cut    atomic.Bool // the engine does not reach other processes
-	local  *Hub        // has the topic Status, which no engine carries and no name leads to
+	start        sync.Once
+	origin       string // the first part of the IDs of this hub's messages
+	seq          atomic.Uint64
+	disconnected atomic.Bool // the engine does not reach other processes
+	local        *Hub        // has the topic Status, which no engine carries and no name leads to
 
 	bytes    atomic.Int64 // held by all topics
 	maxBytes atomic.Int64
@@ -107,13 +107,13 @@ func (h *Hub) init() {
 func (h *Hub) LimitBytes(n int) {
 	h.init()
 	h.maxBytes.Store(int64(cmp.Or(n, h.Limits.Bytes)))
-	h.relieve()
+	h.enforceLimit()
 }
 
-// relieve makes the topics that hold most forget messages, if all of them together hold too much.
-// It makes room for more than one message, so that looking at all topics is paid for by many. The
-// caller holds no lock.
-func (h *Hub) relieve() {
+// enforceLimit makes the topics that hold most forget messages, if all topics together hold too
+// much. It makes room for more than one message, so that it rarely has to go through all topics.
+// The caller holds no lock.
+func (h *Hub) enforceLimit() {
 	limit := h.maxBytes.Load()
 	if limit < 0 || h.bytes.Load() <= limit {
 		return
@@ -138,7 +138,7 @@ func (h *Hub) relieve() {
 	for _, x := range holders {
 		rest += int64(x.total)
 	}
-	level := int64(0) // what a topic with more keeps, so that all of them fit into room
+	level := int64(0) // topics with more bytes are cut to that, so that all of them fit into room
 	for i, x := range holders {
 		rest -= int64(x.total)
 		if level = (room - rest) / int64(i+1); i+1 < len(holders) &&
@@ -153,10 +153,10 @@ func (h *Hub) relieve() {
 		l := x.log
 		l.mu.Lock()
 		before := l.bytes
-		l.cut(int(level))
+		l.trimTo(int(level))
 		if l.idle != nil {
 			if h.idleBytes -= before - l.bytes; l.len() == 0 {
-				h.forget(l)
+				h.removeIdle(l)
 			}
 		}
 		l.mu.Unlock()
@@ -171,11 +171,11 @@ func (h *Hub) all() []*log {
 // Topic returns the topic of that name, which may be any string. The topic need not exist: it
 // exists as long as it has subscribers or history. The result can be kept and used at any time.
 func (h *Hub) Topic(name string) *Topic {
-	return h.topic(internal(name))
+	return h.topic(hubName(name))
 }
 
-// topic returns a topic by the name that the hub knows. There is one record for all who ask while
-// the topic exists.
+// topic returns a topic by the name that the hub knows. While the topic exists, all calls return
+// the same record.
 func (h *Hub) topic(name string) *Topic {
 	h.init()
 	if l := h.find(name); l != nil {
@@ -190,17 +190,17 @@ func (h *Hub) history() int32 { return int32(min(h.Limits.History, math.MaxInt32
 // reserved is what the names of the server's own topics begin with.
 const reserved = "lwango/"
 
-// internal returns the name by which the hub knows a topic of the program. No name leads to a topic
-// of the server.
-func internal(name string) string {
+// hubName returns the name by which the hub knows a topic of the program. It is never the name of a
+// topic of the server.
+func hubName(name string) string {
 	if rest, ok := strings.CutPrefix(name, reserved); ok {
 		return reserved + "/" + rest
 	}
 	return name
 }
 
-// title undoes internal, unless the topic is the server's.
-func title(name string) (title string, ofServer bool) {
+// programName undoes hubName, unless the topic is the server's.
+func programName(name string) (topic string, ofServer bool) {
 	rest, ok := strings.CutPrefix(name, reserved)
 	if !ok {
 		return name, false
@@ -211,9 +211,9 @@ func title(name string) (title string, ofServer bool) {
 	return name, true
 }
 
-// OfServer returns a topic in which servers talk to each other. It is the server's: Topic leads to
-// it by no name, so that clients that may name topics cannot reach it.
-func (h *Hub) OfServer(name string) *Topic { return h.topic(reserved + name) }
+// ServerTopic returns a topic for messages between servers. Topic does not return it for any name,
+// so that clients that may name topics cannot reach it.
+func (h *Hub) ServerTopic(name string) *Topic { return h.topic(reserved + name) }
 
 // find returns the log of a topic, or nil if there is none.
 func (h *Hub) find(name string) *log {
@@ -233,10 +233,10 @@ func (h *Hub) open(name string) *log {
 	return l
 }
 
-// settle updates the list of idle logs for a log that may have become idle, or ceased to be, or has
-// changed while it was idle. before is its size in bytes when the change began. The caller holds
-// h.mu and the lock of l.
-func (h *Hub) settle(l *log, before int) {
+// updateIdle updates the list of idle logs after a change of l, which may have become idle, or have
+// been idle before. before is l's size in bytes before the change. The caller holds h.mu and the
+// lock of l.
+func (h *Hub) updateIdle(l *log, before int) {
 	if !l.isTopic() {
 		return
 	}
@@ -256,26 +256,27 @@ func (h *Hub) settle(l *log, before int) {
 	}
 	h.idleBytes += l.bytes
 	if l.len() == 0 {
-		h.forget(l)
+		h.removeIdle(l)
 	}
 }
 
-// forget forgets an idle log. A Topic that still has the log, or is its own, finds it without
+// removeIdle removes an idle log. A Topic that still refers to the log finds it without
 // subscribers, and looks for the topic's log anew. The caller holds h.mu and the lock of l.
-func (h *Hub) forget(l *log) {
+func (h *Hub) removeIdle(l *log) {
 	h.idle.Remove(l.idle)
 	h.idleBytes -= l.bytes
 	l.shrink(0)
-	l.idle, l.ring, l.others = nil, nil, nil
+	l.idle, l.ring, l.matches = nil, nil, nil
 	delete(h.logs, l.name)
 }
 
-// trim forgets the logs that have been idle longest, if there are too many. The caller holds h.mu.
-func (h *Hub) trim() {
+// trimIdle removes the logs that have been idle longest, if there are too many. The caller holds
+// h.mu.
+func (h *Hub) trimIdle() {
 	for h.idle.Len() > h.Limits.IdleTopics || h.idleBytes > h.Limits.IdleBytes && h.idle.Len() > 0 {
 		l := h.idle.Back().Value.(*log)
 		l.mu.Lock()
-		h.forget(l)
+		h.removeIdle(l)
 		l.mu.Unlock()
 	}
 }

@@ -186,11 +186,11 @@ func TestSharedIsMadeOnce(t *testing.T) {
 func TestOfServer(t *testing.T) {
 	var hub pubsub.Hub
 	loops.Run(t, func(th *loop.Thread) {
-		own := hub.OfServer("x").Subscribe(th, pubsub.Options{})
+		own := hub.ServerTopic("x").Subscribe(th, pubsub.Options{})
 		for _, name := range []string{"x", "lwango/x", "lwango//x", "/x"} {
 			sub := hub.Topic(name).Subscribe(th, pubsub.Options{})
 			publish(hub.Topic(name), "a")
-			publish(hub.OfServer("x"), "b")
+			publish(hub.ServerTopic("x"), "b")
 			if got := rest(sub); got != "a" {
 				t.Errorf("%s: %q", name, got)
 			}

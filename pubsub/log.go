@@ -11,9 +11,9 @@ import (
 	"github.com/lwango/lwango/loop"
 )
 
-// log is a topic, or a selection: its last messages, which all subscribers read at their own
-// positions. So a message is stored once, however many subscribers there are, and a slow one holds
-// nothing but a number.
+// log has the last messages of a topic, or of a selection, which all subscribers read at their own
+// positions. So a message is stored once, however many subscribers there are, and a slow subscriber
+// costs no more than its position.
 type log struct {
 	Topic               // the one that programs have; of a selection, hub and name count
 	selection *selected // nil: this is a topic
@@ -24,7 +24,7 @@ type log struct {
 	mu         sync.Mutex
 	ring       []*Message // by number, modulo its length, a power of two; nil: it was lost, see lose
 	first      uint64     // number of the oldest message
-	born       uint64     // number of the first message that was ever known
+	firstKnown uint64     // number of the first message that was ever known
 	gap        uint64     // number of the first message behind those that were lost last
 	bytes      int        // in the ring
 	total      int        // bytes, and of those that only subscribers with DropNewest still have
@@ -37,10 +37,10 @@ type log struct {
 
 	count uint64 // of messages that this process has published to an engine, without those with a Keep
 
-	recalled bool   // history was asked for
-	bare     uint64 // of the messages before this number, nothing that Shared has made is kept
+	historyAsked bool   // history was asked for
+	formsDropped uint64 // of the messages before this number, nothing that Shared has made is kept
 
-	others *others // nil: when it was last asked, there had never been a selection
+	matches *matches // nil: when it was last asked, there had never been a selection
 
 	next atomic.Uint64 // number of the next message; changes under mu
 }
@@ -50,7 +50,7 @@ type log struct {
 const origin = 1 << 32
 
 func newLog(h *Hub, name string) *log {
-	l := &log{Topic: Topic{hub: h, name: name}, first: origin, born: origin, depth: h.history()}
+	l := &log{Topic: Topic{hub: h, name: name}, first: origin, firstKnown: origin, depth: h.history()}
 	l.Topic.log.Store(l)
 	l.next.Store(origin)
 	return l
@@ -80,7 +80,7 @@ func (l *log) create(keep time.Duration, data []byte) (*Message, woken) {
 	id := make([]byte, 0, 40)
 	id = append(append(id, l.hub.origin...), '-')
 	id = strconv.AppendUint(id, l.hub.seq.Add(1), 36)
-	name, _ := title(l.name)
+	name, _ := programName(l.name)
 	m := &Message{ID: string(id), Topic: name, Time: time.Now(), Keep: keep,
 		Data: append([]byte(nil), data...)}
 	if e := l.hub.engine; e != nil {
@@ -102,7 +102,7 @@ func (l *log) create(keep time.Duration, data []byte) (*Message, woken) {
 	return m, woken{l.groups, others}
 }
 
-// woken is what a publisher wakes up when it holds no lock.
+// woken has the groups and logs that a publisher wakes when it holds no lock.
 type woken struct {
 	groups groups
 	others []*log
@@ -115,13 +115,13 @@ func (w woken) wake() {
 	}
 }
 
-// wake tells those that wait.
+// wake notifies the subscriptions that wait.
 func (l *log) wake() {
 	l.mu.Lock()
 	gs := l.groups
 	l.mu.Unlock()
 	if l.shared() {
-		gs.wakeSome(l.unread(), l.hub.selections.shift.Add(1))
+		gs.wakeSome(l.unread(), l.hub.selections.rotation.Add(1))
 	} else {
 		gs.wake()
 	}
@@ -131,7 +131,7 @@ func (l *log) wake() {
 func (l *log) publish(m *Message) {
 	for s := l.dropNewest; s != nil; s = s.extra.queue.next {
 		if !s.pending() {
-			s.offer(m)
+			s.enqueue(m)
 		}
 	}
 	l.append(m)
@@ -153,10 +153,10 @@ func (l *log) append(m *Message) {
 	l.next.Store(next + 1)
 }
 
-// lose gives numbers to n messages that nobody will have. Subscribers find that they have missed
-// these, as they do with messages that the log has forgotten.
-func (l *log) lose(n int) {
-	if l.shared() { // its engine knows what its members have received by their numbers
+// appendLost gives numbers to n messages that were lost. Subscribers find that they have missed
+// them, as they do with messages that the log has forgotten.
+func (l *log) appendLost(n int) {
+	if l.shared() { // the engine goes by the numbers to learn what members have received
 		return
 	}
 	for s := l.dropNewest; s != nil; s = s.extra.queue.next {
@@ -170,7 +170,7 @@ func (l *log) lose(n int) {
 		}
 		return
 	}
-	l.shrink(0) // whoever has not read what was before is behind by more than a queue
+	l.shrink(0) // a subscriber with earlier unread messages is behind by more than its queue
 	l.first += uint64(n)
 	l.next.Store(l.first)
 }
@@ -186,7 +186,7 @@ func (l *log) resize(n int) {
 
 func newRing(n int) []*Message { return make([]*Message, 1<<bits.Len(uint(max(n, 1)-1))) }
 
-// shrink forgets the oldest messages until n are left, and no more bytes than there may be.
+// shrink forgets the oldest messages until n are left, and TopicBytes.
 func (l *log) shrink(n int) {
 	for held := l.len(); held > 0 && (held > n || l.bytes > l.hub.Limits.TopicBytes); held-- {
 		l.forgetOldest()
@@ -209,9 +209,9 @@ func (l *log) hold(m *Message) {
 		return
 	}
 	if l.isTopic() {
-		m.held++
+		m.holders++
 	}
-	if !l.isTopic() || m.held == 1 { // in this order: held is the topic's
+	if !l.isTopic() || m.holders == 1 { // in this order: held is the topic's
 		l.total += m.size()
 		l.hub.bytes.Add(int64(m.size()))
 	}
@@ -223,37 +223,37 @@ func (l *log) release(m *Message) {
 		return
 	}
 	if l.isTopic() {
-		m.held--
+		m.holders--
 	}
-	if !l.isTopic() || m.held == 0 {
+	if !l.isTopic() || m.holders == 0 {
 		l.total -= m.size()
 		l.hub.bytes.Add(-int64(m.size()))
 	}
 }
 
-// cut forgets messages until no more than n bytes are left: first the oldest ones of the ring, and
-// then the newest ones in the queues of subscribers with DropNewest.
-func (l *log) cut(n int) {
+// trimTo forgets messages until n bytes are left: first the oldest ones of the ring, and then the
+// newest ones in the queues of subscribers with DropNewest.
+func (l *log) trimTo(n int) {
 	for l.len() > 0 && l.total > n {
 		l.forgetOldest()
 	}
-	l.tighten()
+	l.shrinkRing()
 	for keep := n; l.total > n; keep /= 2 {
 		for s := l.dropNewest; s != nil; s = s.extra.queue.next {
-			s.cut(keep)
+			s.trimQueue(keep)
 		}
 	}
 }
 
-// tighten gives back the room in the ring that is not needed.
-func (l *log) tighten() {
+// shrinkRing makes the ring smaller if most of it is not needed.
+func (l *log) shrinkRing() {
 	if n := l.len(); len(l.ring) > 2*max(n, 4) {
 		l.resize(n)
 	}
 }
 
-// join adds a subscription. If it is pending, locate is still to be called. The caller holds the
-// hub's lock as well.
+// join adds a subscription. If it is pending, the caller calls seekHistory after that. The caller
+// holds the hub's lock as well.
 func (l *log) join(s *Subscription, on *loop.Loop) {
 	if e := l.hub.engine; l.subs == 0 && e != nil && l.isTopic() {
 		l.feed = &Feed{log: l, loading: true, joined: l.next.Load(), depth: max(l.hub.Limits.History, 1)}
@@ -281,38 +281,39 @@ func (l *log) join(s *Subscription, on *loop.Loop) {
 	s.passed = uint32(s.at) - 1 // not yet
 }
 
-// pass notes that all subscriptions of a group have passed the messages before a number. What
-// Shared has made of those that all have passed is dropped: nobody else is going to ask for it,
-// unless history is asked for.
-func (l *log) pass(g *group, number uint64) {
+// groupPassed notes that all subscriptions of a group have read the messages before a number. It
+// drops what Shared has made of messages that all groups have read, which no subscriber is going to
+// ask for, unless history is asked for.
+func (l *log) groupPassed(g *group, number uint64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	g.passed = number
-	if l.recalled || !l.isTopic() || len(l.selected()) > 0 {
+	if l.historyAsked || !l.isTopic() || len(l.selected()) > 0 {
 		return
 	}
 	for _, o := range l.groups {
 		number = min(number, o.passed)
 	}
-	for n := max(l.bare, l.first); n < number; n++ {
+	for n := max(l.formsDropped, l.first); n < number; n++ {
 		if m := l.at(n); m != nil {
 			m.forms.Store(nil)
 		}
 	}
-	l.bare = max(l.bare, number)
+	l.formsDropped = max(l.formsDropped, number)
 }
 
-// loading reports whether history is still to be learnt.
+// loading reports whether the engine has not given the history yet.
 func (l *log) loading() bool { return l.feed != nil && l.feed.loading }
 
-// locate gives a subscription that has asked for history its position, once there is history.
-func (l *log) locate(s *Subscription) {
+// seekHistory sets the position of a subscription that has asked for history, once there is
+// history.
+func (l *log) seekHistory(s *Subscription) {
 	p := s.extra.past
 	after := p.after
-	l.recalled = true
+	l.historyAsked = true
 	n, first := l.next.Load(), l.first // history is what comes after the last gap in it
 	if after == "" {
-		from := max(s.at-uint64(p.history), l.born)
+		from := max(s.at-uint64(p.history), l.firstKnown)
 		for n = s.at; n > max(from, first) && l.at(n-1) != nil; {
 			n--
 		}
@@ -328,11 +329,11 @@ func (l *log) locate(s *Subscription) {
 			}
 		}
 		if s.at = n; n == first {
-			p.missing = int(n - l.born)
+			p.missing = int(n - l.firstKnown)
 		}
 	}
 	p.pending, p.after = false, ""
-	if s.at == l.first { // what was published since it has joined, and is forgotten, it has missed
+	if s.at == l.first { // it has missed messages since it joined that the log has forgotten
 		s.at = min(s.at, p.joined)
 	}
 	s.limit = max(s.limit, int32(l.next.Load()-s.at)) // history does not make it late
@@ -343,7 +344,7 @@ func (l *log) locate(s *Subscription) {
 		}
 		for n := s.at; n < l.next.Load(); n++ {
 			if m := l.at(n); m != nil {
-				s.offer(m)
+				s.enqueue(m)
 			} else {
 				s.extra.dropped++
 			}
@@ -363,16 +364,16 @@ func (l *log) leave(s *Subscription) {
 		if q.next != nil {
 			q.next.extra.queue.prev = q.prev
 		}
-		for _, m := range q.own {
+		for _, m := range q.messages {
 			l.release(m)
 		}
-		q.own = nil
+		q.messages = nil
 	}
 	if l.feed != nil {
 		l.feed.leave(s)
 	}
-	if s.passed == s.group.number {
-		s.group.calm--
+	if s.passed == s.group.caughtUpTo {
+		s.group.caughtUp--
 	}
 	if s.group.members--; s.group.members == 0 {
 		l.groups = l.groups.without(s.group)
@@ -388,11 +389,11 @@ func (l *log) leave(s *Subscription) {
 			l.unfollow(l.hub.engine)
 		}
 		l.shrink(int(l.depth))
-		l.tighten()
+		l.shrinkRing()
 	}
 }
 
-// unfollow tells the engine that nobody is subscribed any more.
+// unfollow tells the engine that the log has no subscribers any more.
 func (l *log) unfollow(e Engine) {
 	if l.isTopic() {
 		e.Unfollow(l.name)

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// Message is what was published. All subscribers have the same one. They must not change it, nor
-// what Data points to.
+// Message is a published message. All subscribers get the same Message, and must change neither it
+// nor the bytes of Data.
 type Message struct {
 	// ID identifies the message within its topic, in all processes that share the topic. It
 	// consists of letters, digits and a dash. It says nothing about the order.
@@ -25,17 +25,17 @@ type Message struct {
 
 	Data []byte
 
-	// Count is which one it is of the messages without a Keep that its process has published to the
-	// topic, from 1 on; 0 if it has a Keep, or that is not known. An Engine carries it: from a number
-	// that is missing it learns what was lost. A process that has forgotten the topic meanwhile begins
+	// Count numbers the messages without a Keep that a process publishes to the topic, from 1 on; it
+	// is 0 if the message has a Keep, or the number is not known. An Engine carries Count, and learns
+	// from a missing number what was lost. A process that has forgotten the topic meanwhile begins
 	// anew with 1.
 	Count uint64
 
 	forms   atomic.Pointer[form]
 	forming sync.Mutex
 
-	held int32 // by how many of its topic: the ring, and queues; under the log's lock
-	lost int32 // see Lost
+	holders int32 // by how many of its topic: the ring, and queues; under the log's lock
+	lost    int32 // see Lost
 }
 
 // messageSize is roughly what a message takes beside its data. It counts for the bounds in bytes,
@@ -50,7 +50,7 @@ func (m *Message) size() int {
 	return len(m.Data) + messageSize
 }
 
-// form is what a function that Shared has returned has made of a message.
+// form is the result of a function that Shared has returned, for one message.
 type form struct {
 	of    *byte // identifies the function
 	value any

@@ -41,7 +41,7 @@ func TestPatternMatches(t *testing.T) {
 				for _, name := range names {
 					publish(hub.Topic(name), "x")
 				}
-				publish(hub.OfServer("x.1"), "secret")
+				publish(hub.ServerTopic("x.1"), "secret")
 				for _, sub := range []*pubsub.Subscription{one, own} {
 					var got []string
 					for m := sub.Next(); m != nil; m = sub.Next() {

@@ -9,14 +9,15 @@ import (
 	"github.com/lwango/lwango/loop"
 )
 
-// Presence is who is in a place of this process, such as a room, and tells them who comes and goes.
-// Who is in a place of that name in another process is not among them, whether topics have a broker
-// or not. All who come or go within a moment share a change, and the moment grows with the number
-// of those who are told. So a place that fills with thousands costs each of them a few messages a
-// second. A newcomer gets a list once, and changes from then on.
+// Presence is the list of the members of a place of this process, such as a room, and tells members
+// who joins and leaves. It does not know the members of a place with the same name in another
+// process, whether topics have a broker or not. Joins and leaves within a short time are one
+// Change, and that time grows with the number of members. So a place that fills with thousands
+// costs each of them a few messages a second. A new member gets the list once, and changes from
+// then on.
 //
 //	topic := hub.Topic("room 7 people")
-//	r.presence = &pubsub.Presence{Topic: topic, Tell: func(c pubsub.Change) {
+//	r.presence = &pubsub.Presence{Topic: topic, Publish: func(c pubsub.Change) {
 //		topic.Publish(encode(c))
 //	}}
 //	...
@@ -24,40 +25,40 @@ import (
 //	r.presence.Join("Ann")
 //	defer r.presence.Leave("Ann")
 //
-// Any goroutine may call its methods, except Follow. It must not be copied. Once everybody has
-// left, nothing is left to be stopped.
+// Any goroutine may call its methods, except Follow. It must not be copied. Once all members have
+// left, it has no timer and needs no Close.
 type Presence struct {
-	// Topic is what Follow subscribes to. Set it, and Tell, before the first use.
+	// Topic is what Follow subscribes to. Set it, and Publish, before the first use.
 	Topic *Topic
 
-	// Tell publishes a change to Topic, in one message or in several. It is called with a lock held:
-	// it must neither wait nor call the Presence.
-	Tell func(Change)
+	// Publish publishes a change to Topic, in one message or in several. It is called with a lock
+	// held: it must neither wait nor call the Presence.
+	Publish func(Change)
 
-	mu     sync.Mutex
-	times  map[string]int  // how often each name has come, and has not left
-	news   map[string]bool // who has come (true) or gone (false) since the last change
-	latest time.Time       // of the last change
-	due    bool            // a change is going to be published
-	roster *Roster         // as of the last change; nil: nobody has asked since
-	closed bool
+	mu        sync.Mutex
+	joins     map[string]int  // how often each name has come, and has not left
+	changed   map[string]bool // who has come (true) or gone (false) since the last change
+	published time.Time       // of the last change
+	scheduled bool            // a change is going to be published
+	roster    *Roster         // as of the last change; nil: nobody has asked since
+	closed    bool
 }
 
-// Change is who has come and gone since the change before, sorted, and how many are there. One who
-// has done both is not in it.
+// Change has the names that have joined and left since the change before, sorted, and the number of
+// members. A name that has done both is not in it.
 type Change struct {
 	Joined, Left []string
 	Count        int
 }
 
-// Roster is all who are there, as of one change. All who ask between two changes get the same one,
-// so that it can be encoded once for them.
+// Roster has the names of all members, as of one change. Calls of Follow between two changes return
+// the same Roster, so that it can be encoded once for them.
 type Roster struct {
 	Names []string // sorted; they must not be changed
 }
 
-// Page returns the first n names behind one, from the first on if that is empty, and whether more
-// follow. The name need not be there any more.
+// Page returns n names that follow after, or the first n if after is empty, and whether more
+// follow. after need not be a member any more.
 func (r *Roster) Page(after string, n int) (names []string, more bool) {
 	at, found := slices.BinarySearch(r.Names, after)
 	if found && after != "" {
@@ -70,68 +71,68 @@ func (r *Roster) Page(after string, n int) (names []string, more bool) {
 	return names, false
 }
 
-// Has reports whether a name is there.
+// Has reports whether a name is in the list.
 func (r *Roster) Has(name string) bool {
 	_, found := slices.BinarySearch(r.Names, name)
 	return found
 }
 
-// The time between two changes. With it a change takes the same share of the processor, some
-// hundredths, however many are told.
+// The time between two changes grows with the number of members. So changes take some hundredths of
+// the processor's time, however many members there are.
 const (
-	presenceEach = 50 * time.Microsecond // for each who is there
+	presenceEach = 50 * time.Microsecond // for each member
 	presenceMost = time.Second
-	presenceSoon = 5 * time.Millisecond // from the first news to the change
+	presenceSoon = 5 * time.Millisecond // from the first join or leave to the change
 )
 
-// Join lets name in. A name that comes more than once, as with several windows, is there until it
+// Join adds a name. A name that joins more than once, as with several windows, is a member until it
 // has left as often.
 func (p *Presence) Join(name string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.times == nil {
-		p.times, p.news = make(map[string]int), make(map[string]bool)
+	if p.joins == nil {
+		p.joins, p.changed = make(map[string]int), make(map[string]bool)
 	}
-	if p.times[name]++; p.times[name] == 1 {
-		p.turn(name, true)
+	if p.joins[name]++; p.joins[name] == 1 {
+		p.noteChange(name, true)
 	}
 }
 
-// Leave undoes one Join. Without that it does nothing.
+// Leave undoes one Join, if there was one.
 func (p *Presence) Leave(name string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	switch p.times[name] {
+	switch p.joins[name] {
 	case 0:
 	case 1:
-		delete(p.times, name)
-		p.turn(name, false)
+		delete(p.joins, name)
+		p.noteChange(name, false)
 	default:
-		p.times[name]--
+		p.joins[name]--
 	}
 }
 
-// Close tells the last change at once, and none later. It is for a place that ends and whose topic
-// may get another Presence then: its followers hear nothing of this one.
+// Close publishes the last change at once, and none later. It is for a place that ends: its topic
+// may then have another Presence, whose subscribers must not get changes of this one.
 func (p *Presence) Close() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.tell()
+	p.publishChange()
 	p.closed = true
 }
 
-// Count returns how many names are there.
+// Count returns the number of members.
 func (p *Presence) Count() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return len(p.times)
+	return len(p.joins)
 }
 
-// Has reports whether a name is there.
+// Has reports whether a name is a member.
 func (p *Presence) Has(name string) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.times[name] > 0
+	return p.joins[name] > 0
 }
 
 // Follow subscribes t to the changes that come after the roster that it returns. A subscriber that
@@ -140,13 +141,13 @@ func (p *Presence) Follow(t *loop.Thread, o Options) (*Subscription, *Roster) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.roster == nil {
-		names := make([]string, 0, len(p.times)+len(p.news))
-		for name := range p.times {
-			if !p.news[name] {
+		names := make([]string, 0, len(p.joins)+len(p.changed))
+		for name := range p.joins {
+			if !p.changed[name] {
 				names = append(names, name)
 			}
 		}
-		for name, came := range p.news {
+		for name, came := range p.changed {
 			if !came {
 				names = append(names, name)
 			}
@@ -157,16 +158,16 @@ func (p *Presence) Follow(t *loop.Thread, o Options) (*Subscription, *Roster) {
 	return p.Topic.Subscribe(t, o), p.roster
 }
 
-// turn notes that a name has come or gone.
-func (p *Presence) turn(name string, came bool) {
-	if _, ok := p.news[name]; ok {
-		delete(p.news, name)
+// noteChange notes that a name has joined or left.
+func (p *Presence) noteChange(name string, came bool) {
+	if _, ok := p.changed[name]; ok {
+		delete(p.changed, name)
 		return
 	}
-	if p.news[name] = came; !p.due {
-		p.due = true
-		gap := min(time.Duration(len(p.times))*presenceEach, presenceMost)
-		time.AfterFunc(max(presenceSoon, time.Until(p.latest.Add(gap))), p.publish)
+	if p.changed[name] = came; !p.scheduled {
+		p.scheduled = true
+		gap := min(time.Duration(len(p.joins))*presenceEach, presenceMost)
+		time.AfterFunc(max(presenceSoon, time.Until(p.published.Add(gap))), p.publish)
 	}
 }
 
@@ -174,23 +175,23 @@ func (p *Presence) turn(name string, came bool) {
 func (p *Presence) publish() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.due = false
-	p.tell()
+	p.scheduled = false
+	p.publishChange()
 }
 
-func (p *Presence) tell() {
-	if len(p.news) == 0 || p.closed {
+func (p *Presence) publishChange() {
+	if len(p.changed) == 0 || p.closed {
 		return
 	}
-	c := Change{Count: len(p.times)}
-	for _, name := range slices.Sorted(maps.Keys(p.news)) {
-		if p.news[name] {
+	c := Change{Count: len(p.joins)}
+	for _, name := range slices.Sorted(maps.Keys(p.changed)) {
+		if p.changed[name] {
 			c.Joined = append(c.Joined, name)
 		} else {
 			c.Left = append(c.Left, name)
 		}
 	}
-	clear(p.news)
-	p.roster, p.latest = nil, time.Now()
-	p.Tell(c)
+	clear(p.changed)
+	p.roster, p.published = nil, time.Now()
+	p.Publish(c)
 }

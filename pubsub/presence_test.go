@@ -16,7 +16,7 @@ import (
 
 func newPresence(hub *pubsub.Hub) *pubsub.Presence {
 	topic := hub.Topic("people")
-	return &pubsub.Presence{Topic: topic, Tell: func(c pubsub.Change) {
+	return &pubsub.Presence{Topic: topic, Publish: func(c pubsub.Change) {
 		topic.Publish(fmt.Appendf(nil, "+%s -%s %d", strings.Join(c.Joined, ","),
 			strings.Join(c.Left, ","), c.Count))
 	}}

@@ -10,23 +10,23 @@ import (
 	"sync/atomic"
 )
 
-// Selection says which messages a log gets that is not a topic's: those of all topics that match a
-// pattern, or those of a topic or a pattern for a queue group.
+// Selection is a pattern or a queue group. Its log gets the messages of all topics that match the
+// pattern, or those of a topic or a pattern for the queue group.
 type Selection struct {
 	Name    string // of a topic, or a pattern
 	Pattern bool
 	Group   string // if it is not empty, each message is for one of the group's members
 }
 
-// selected is what a log is that is not a topic's.
+// selected is the state of a selection's log.
 type selected struct {
 	Selection
-	fed   bool   // its messages come from the engine alone
-	taken uint64 // for a group: number of the next message that a member gets
+	fromEngine bool   // all of its messages come from the engine
+	taken      uint64 // for a group: number of the next message that a member gets
 }
 
-// others are what gets the messages of a topic, too.
-type others struct {
+// matches are what gets the messages of a topic, too.
+type matches struct {
 	version uint64 // of the hub's selections, for which that holds
 	logs    []*log
 }
@@ -45,10 +45,10 @@ func checkPattern(pattern string) error {
 	return nil
 }
 
-// selections are the logs that are not topics'. Whoever holds the lock takes no other.
+// selections are the logs of selections. A goroutine that holds the lock takes no other lock.
 type selections struct {
-	version atomic.Uint64 // grows with each change
-	shift   atomic.Uint64 // which loop is asked first for a member of a queue group
+	version  atomic.Uint64 // grows with each change
+	rotation atomic.Uint64 // which loop is asked first for a member of a queue group
 
 	mu    sync.RWMutex
 	logs  map[Selection]*log
@@ -56,12 +56,12 @@ type selections struct {
 	root  node              // of the patterns
 }
 
-// node is a word of patterns: what follows it is below. So what a publisher looks at depends on the
-// words of the topic, and on no pattern that begins with other words.
+// node is a word of patterns in a tree. So a publisher visits only patterns that begin with the
+// words of its topic.
 type node struct {
-	below map[string]*node // by word; * is one of them
-	here  []*log           // of patterns that end here
-	rest  []*log           // of patterns that end with a > behind this
+	children map[string]*node // by word; * is one of them
+	logs     []*log           // of patterns that end here
+	tails    []*log           // of patterns that end with a > behind this
 }
 
 const (
@@ -69,7 +69,8 @@ const (
 	allWords = ">"
 )
 
-// match returns the logs that get the messages of a topic, by patterns if those are for it.
+// match returns the logs of queue groups of a topic and, if patterns is set, of the patterns that
+// match it.
 func (ss *selections) match(topic string, patterns bool) (all []*log) {
 	ss.mu.RLock()
 	defer ss.mu.RUnlock()
@@ -79,23 +80,23 @@ func (ss *selections) match(topic string, patterns bool) (all []*log) {
 	return all
 }
 
-// match appends those for the words that are left, if more are left.
+// match appends the logs of the patterns below n that match words; more says that words are left.
 func (n *node) match(all []*log, words string, more bool) []*log {
 	if !more {
-		return append(all, n.here...)
+		return append(all, n.logs...)
 	}
-	all = append(all, n.rest...)
+	all = append(all, n.tails...)
 	word, words, more := strings.Cut(words, ".")
-	if b := n.below[word]; b != nil && word != anyWord {
+	if b := n.children[word]; b != nil && word != anyWord {
 		all = b.match(all, words, more)
 	}
-	if b := n.below[anyWord]; b != nil {
+	if b := n.children[anyWord]; b != nil {
 		all = b.match(all, words, more)
 	}
 	return all
 }
 
-// add lets l have what it selects from now on.
+// add makes l get the messages that it selects from now on.
 func (ss *selections) add(l *log) {
 	ss.mu.Lock()
 	defer ss.mu.Unlock()
@@ -105,7 +106,7 @@ func (ss *selections) add(l *log) {
 	s := l.selection
 	ss.logs[s.Selection] = l
 	switch {
-	case s.fed:
+	case s.fromEngine:
 		return
 	case s.Pattern:
 		ss.root.add(s.Name, l)
@@ -131,19 +132,19 @@ func (ss *selections) all() []*log {
 func (n *node) add(words string, l *log) {
 	word, words, more := strings.Cut(words, ".")
 	if word == allWords {
-		n.rest = append(n.rest, l)
+		n.tails = append(n.tails, l)
 		return
 	}
-	b := n.below[word]
+	b := n.children[word]
 	if b == nil {
-		if n.below == nil {
-			n.below = make(map[string]*node)
+		if n.children == nil {
+			n.children = make(map[string]*node)
 		}
 		b = new(node)
-		n.below[word] = b
+		n.children[word] = b
 	}
 	if !more {
-		b.here = append(b.here, l)
+		b.logs = append(b.logs, l)
 		return
 	}
 	b.add(words, l)
@@ -156,7 +157,7 @@ func (ss *selections) remove(l *log) {
 	s := l.selection
 	delete(ss.logs, s.Selection)
 	switch {
-	case s.fed:
+	case s.fromEngine:
 		return
 	case s.Pattern:
 		ss.root.remove(s.Name, l)
@@ -173,17 +174,17 @@ func (ss *selections) remove(l *log) {
 func (n *node) remove(words string, l *log) {
 	word, words, more := strings.Cut(words, ".")
 	if word == allWords {
-		n.rest = without(n.rest, l)
+		n.tails = without(n.tails, l)
 		return
 	}
-	b := n.below[word]
+	b := n.children[word]
 	if more {
 		b.remove(words, l)
 	} else {
-		b.here = without(b.here, l)
+		b.logs = without(b.logs, l)
 	}
-	if len(b.below)+len(b.here)+len(b.rest) == 0 {
-		delete(n.below, word)
+	if len(b.children)+len(b.logs)+len(b.tails) == 0 {
+		delete(n.children, word)
 	}
 }
 
@@ -191,21 +192,22 @@ func without(all []*log, l *log) []*log {
 	return slices.DeleteFunc(all, func(o *log) bool { return o == l })
 }
 
-// selected returns the logs that get what is published to l, too. The caller holds the lock of l.
+// selected returns the logs of selections that get the messages of l, too. The caller holds the
+// lock of l.
 func (l *log) selected() []*log {
 	ss := &l.hub.selections
 	v := ss.version.Load()
-	if l.others == nil {
+	if l.matches == nil {
 		if v == 0 {
 			return nil
 		}
-		l.others = new(others)
+		l.matches = new(matches)
 	}
-	if l.others.version != v {
-		_, ofServer := title(l.name)
-		*l.others = others{v, ss.match(l.name, !ofServer)}
+	if l.matches.version != v {
+		_, ofServer := programName(l.name)
+		*l.matches = matches{v, ss.match(l.name, !ofServer)}
 	}
-	return l.others.logs
+	return l.matches.logs
 }
 
 // openSelection returns the log of a selection, and makes one, for messages that are to wait in a
@@ -222,7 +224,7 @@ func (h *Hub) openSelection(s Selection, queue int) (*log, error) {
 		if !ok {
 			return nil, errNoSelector
 		}
-		l.feed, l.selection.fed = &Feed{log: l}, s.Group != ""
+		l.feed, l.selection.fromEngine = &Feed{log: l}, s.Group != ""
 		if err := e.Select(s, l.feed); err != nil {
 			l.mu.Lock()
 			defer l.mu.Unlock()

@@ -17,11 +17,11 @@ var ErrLagged = errors.New("subscriber is too far behind")
 type Policy uint8
 
 const (
-	// DropOldest drops the messages that have waited longest, and keeps the news.
+	// DropOldest drops the messages that have waited longest.
 	DropOldest Policy = iota
 
-	// DropNewest drops what is published while the queue is full. Each subscriber has a queue of
-	// its own then, which costs the publisher a little time for each.
+	// DropNewest drops messages that are published while the queue is full. Each such subscriber has
+	// a queue of its own, which costs the publisher a little time for each.
 	DropNewest
 
 	// Disconnect closes the subscription with ErrLagged.
@@ -128,7 +128,7 @@ type past struct {
 
 // queue is a subscriber's own. The log may forget these messages.
 type queue struct {
-	own        []*Message
+	messages   []*Message
 	bytes      int           // in own
 	end        uint64        // what at is when Remaining has given all, once group.end is set
 	prev, next *Subscription // among those that have one
@@ -143,21 +143,21 @@ func newSubscription(o Options) *Subscription {
 		s.extra = new(extra) // for the slot
 	}
 	if o.After != "" || o.History > 0 {
-		s.more().past = &past{pending: true, history: o.History, after: o.After}
+		s.needExtra().past = &past{pending: true, history: o.History, after: o.After}
 	}
 	if o.Policy == DropNewest {
-		s.more().queue = new(queue)
+		s.needExtra().queue = new(queue)
 	}
 	return s
 }
 
-// refused returns a subscription that has ended.
-func refused(t *loop.Thread, err error) *Subscription {
+// newRefused returns a subscription that has ended with err.
+func newRefused(t *loop.Thread, err error) *Subscription {
 	return &Subscription{place: nowhere, extra: &extra{loop: t.Loop(), err: err, past: new(past)}}
 }
 
-// more returns what many subscriptions do not have, to change it.
-func (s *Subscription) more() *extra {
+// needExtra returns s.extra, and makes it if there is none.
+func (s *Subscription) needExtra() *extra {
 	if s.extra == nil {
 		s.extra = new(extra)
 	}
@@ -185,7 +185,7 @@ func (s *Subscription) Next() *Message {
 		return nil
 	}
 	l := s.group.log
-	if s.plain() && s.at == l.next.Load() {
+	if s.byPosition() && s.at == l.next.Load() {
 		return nil
 	}
 	l.mu.Lock()
@@ -195,11 +195,11 @@ func (s *Subscription) Next() *Message {
 	}
 	if s.policy == DropNewest {
 		defer l.mu.Unlock()
-		return s.take()
+		return s.dequeue()
 	}
 	if l.shared() {
 		defer l.mu.Unlock()
-		return s.claim()
+		return s.takeShared()
 	}
 	missed := s.missed()
 	if missed > 0 && s.policy == Disconnect {
@@ -208,9 +208,9 @@ func (s *Subscription) Next() *Message {
 		return nil
 	}
 	if missed > 0 {
-		s.more().dropped += missed
+		s.needExtra().dropped += missed
 	}
-	if s.at += uint64(missed); s.at == l.next.Load() { // the hub had no room for any of them
+	if s.at += uint64(missed); s.at == l.next.Load() { // all of them were forgotten or lost
 		l.mu.Unlock()
 		return nil
 	}
@@ -220,18 +220,18 @@ func (s *Subscription) Next() *Message {
 	return m
 }
 
-// plain reports whether its position alone tells whether there is a message.
-func (s *Subscription) plain() bool {
+// byPosition reports whether s has a message if its position is not the log's end.
+func (s *Subscription) byPosition() bool {
 	return s.policy != DropNewest && !s.pending() && !s.group.log.shared()
 }
 
-// claim takes the next message of a queue group. The caller holds the log's lock.
-func (s *Subscription) claim() *Message {
+// takeShared takes the next message of a queue group. The caller holds the log's lock.
+func (s *Subscription) takeShared() *Message {
 	l := s.group.log
 	next := l.next.Load()
 	of := l.selection
 	if oldest := max(l.first, next-min(next, uint64(l.depth))); of.taken < oldest {
-		s.more().dropped += int(oldest - of.taken)
+		s.needExtra().dropped += int(oldest - of.taken)
 		of.taken = oldest
 	}
 	if of.taken == next {
@@ -242,18 +242,18 @@ func (s *Subscription) claim() *Message {
 	return m
 }
 
-// History reports whether the message that Next or Receive has returned last was published before
-// the subscription began, so that Options.History or Options.After have asked for it. It does not
-// depend on clocks.
+// History reports whether the message that Next or Receive returned last is part of the history
+// that Options.History or Options.After has asked for: it was published before the subscription
+// began. That does not depend on clocks.
 func (s *Subscription) History() bool {
 	return s.extra != nil && s.extra.past != nil && s.at <= s.extra.past.joined
 }
 
-// Forgotten returns how many of the messages that Options.History has asked for the topic had, and
-// has forgotten, because it remembers no more or for want of room. If Options.After is not
-// remembered, it is how many may have come after that. With an Engine there may be more, of which
-// the hub knows only that there are some. Of an old topic that the hub has forgotten altogether
-// nothing is known. It tells that once Next has returned a message, or Ready.
+// Forgotten returns how many messages that Options.History asks for the topic has had and
+// forgotten, because of its limits. If the topic does not remember Options.After, it is how many
+// messages may have followed that one. With an Engine there may be more: the hub then counts at
+// least one. If the hub has forgotten the whole topic, the result is 0. It is valid once Next has
+// returned a message, or Ready has returned true.
 func (s *Subscription) Forgotten() int {
 	if s.extra == nil || s.extra.past == nil {
 		return 0
@@ -268,11 +268,11 @@ func (s *Subscription) ready() bool {
 		if l.loading() {
 			return false
 		}
-		l.locate(s)
+		l.seekHistory(s)
 	}
 	switch {
 	case s.policy == DropNewest:
-		return len(s.extra.own) > 0
+		return len(s.extra.messages) > 0
 	case l.shared():
 		return l.selection.taken != l.next.Load()
 	}
@@ -291,46 +291,46 @@ func (s *Subscription) missed() int {
 	return int(at - s.at)
 }
 
-// offer appends m to the queue of a subscriber with DropNewest, if there is room. The log calls it.
-func (s *Subscription) offer(m *Message) {
+// enqueue appends m to the queue of a subscriber with DropNewest, if there is room.
+func (s *Subscription) enqueue(m *Message) {
 	x, l := s.extra, s.group.log
-	if n := len(x.own); n == int(s.limit) || n > 0 && x.bytes+m.size() > l.hub.Limits.TopicBytes {
+	if n := len(x.messages); n == int(s.limit) || n > 0 && x.bytes+m.size() > l.hub.Limits.TopicBytes {
 		x.dropped++
 		return
 	}
-	x.own = append(x.own, m)
+	x.messages = append(x.messages, m)
 	x.bytes += m.size()
 	l.hold(m)
 }
 
-// cut drops the newest messages of a queue until no more than n bytes are left.
-func (s *Subscription) cut(n int) {
+// trimQueue drops the newest messages of a queue until no more than n bytes are left.
+func (s *Subscription) trimQueue(n int) {
 	x := s.extra
-	for last := len(x.own) - 1; last >= 0 && x.bytes > n; last-- {
-		m := x.own[last]
-		x.own[last], x.own = nil, x.own[:last]
+	for last := len(x.messages) - 1; last >= 0 && x.bytes > n; last-- {
+		m := x.messages[last]
+		x.messages[last], x.messages = nil, x.messages[:last]
 		x.bytes -= m.size()
 		x.dropped++
 		s.group.log.release(m)
 	}
-	if len(x.own) == 0 {
-		x.own = nil
+	if len(x.messages) == 0 {
+		x.messages = nil
 	}
 }
 
-// take takes the first message off a queue. An empty queue holds no memory.
-func (s *Subscription) take() *Message {
+// dequeue takes the first message off a queue. An empty queue holds no memory.
+func (s *Subscription) dequeue() *Message {
 	x := s.extra
-	if len(x.own) == 0 {
+	if len(x.messages) == 0 {
 		return nil
 	}
-	m := x.own[0]
-	x.own[0] = nil
+	m := x.messages[0]
+	x.messages[0] = nil
 	x.bytes -= m.size()
 	s.group.log.release(m)
 	s.at++ // for History
-	if x.own = x.own[1:]; len(x.own) == 0 {
-		x.own = nil
+	if x.messages = x.messages[1:]; len(x.messages) == 0 {
+		x.messages = nil
 	}
 	return m
 }
@@ -360,8 +360,8 @@ func (s *Subscription) Receive(d time.Duration) (*Message, error) {
 }
 
 // Dropped returns how many messages the subscriber has missed so far, by its policy, or because
-// they were lost on their way from another process, as far as the Engine has found that; in a queue
-// group, how many were lost before those that it has received.
+// they were lost on their way from another process and the Engine has noticed that. In a queue
+// group, it is how many messages were lost before those that the subscriber has received.
 func (s *Subscription) Dropped() (n int) {
 	g := s.group
 	if g != nil {
@@ -377,8 +377,9 @@ func (s *Subscription) Dropped() (n int) {
 	return n
 }
 
-// Err returns why there will be no more messages: ErrLagged, which Next has found, net.ErrClosed
-// after Unsubscribe, or why the subscription was refused. It returns nil while there may be more.
+// Err returns why there will be no more messages: ErrLagged after Next has found that,
+// net.ErrClosed after Unsubscribe, or why the subscription was refused. It returns nil while more
+// may come.
 func (s *Subscription) Err() error {
 	if s.extra == nil {
 		return nil
@@ -404,25 +405,25 @@ func (s *Subscription) Unsubscribe() {
 }
 
 func (s *Subscription) end(err error) {
-	l, x := s.group.log, s.more()
+	l, x := s.group.log, s.needExtra()
 	h := l.hub
 	h.mu.Lock()
 	l.mu.Lock()
 	if s.policy == DropOldest && !l.shared() {
 		x.dropped += s.missed()
 	}
-	s.outOfLine()
+	s.leaveLine()
 	l.leave(s)
-	h.settle(l, 0)
+	h.updateIdle(l, 0)
 	l.mu.Unlock()
-	h.trim()
+	h.trimIdle()
 	if sl := x.slot; sl != nil {
 		sl.sub = nil
 		h.free[sl.thread] = append(h.free[sl.thread], sl)
 	}
 	h.mu.Unlock()
 	if l.shared() {
-		l.wake() // it may have been told of messages, which others get now
+		l.wake() // it may have been notified of messages, which others get now
 	}
 	x.loop, x.err = s.group.loop, err
 	s.group, x.slot, x.queue = nil, nil, nil // s may live on
@@ -440,36 +441,36 @@ func (s *Subscription) Watch(t *loop.Thread) error {
 	return nil
 }
 
-// Ready implements loop.Source. Between a Ready that is true and one that is not, the thread is at
-// work, and is not told of more.
+// Ready implements loop.Source. After a Ready that returns true the thread is not notified of more
+// messages, until a Ready returns false.
 func (s *Subscription) Ready() bool {
 	if s.group == nil {
 		return true
 	}
-	has := s.has()
+	has := s.hasMessage()
 	if !has && s.place >= nowhere && s.waiter != nil {
 		s.group.add(s)
-		if has = s.has(); !has { // what has come before it was in line tells nobody
-			s.group.pass(s)
+		if has = s.hasMessage(); !has { // a message that came before add notifies nobody
+			s.group.notePassed(s)
 		}
 	}
 	if has {
-		s.outOfLine()
+		s.leaveLine()
 	}
 	return has
 }
 
-func (s *Subscription) outOfLine() {
+func (s *Subscription) leaveLine() {
 	if s.place < nowhere {
 		s.group.remove(s)
 	}
 	s.place = nowhere
 }
 
-// has reports whether there is a message.
-func (s *Subscription) has() bool {
+// hasMessage reports whether there is a message.
+func (s *Subscription) hasMessage() bool {
 	l := s.group.log
-	if s.plain() {
+	if s.byPosition() {
 		return s.at != l.next.Load()
 	}
 	l.mu.Lock()
@@ -481,7 +482,7 @@ func (s *Subscription) has() bool {
 func (s *Subscription) Unwatch(*loop.Thread) {
 	s.waiter = nil
 	if s.place == notified && s.group != nil && s.group.log.shared() {
-		s.group.log.wake() // it does not look: another member may
+		s.group.log.wake() // the thread does not call Ready, and another member may
 	}
-	s.outOfLine()
+	s.leaveLine()
 }

@@ -43,7 +43,7 @@ func (tp *Topic) PublishFor(keep time.Duration, data []byte) *Message {
 			m, w := l.create(keep, data)
 			l.mu.Unlock()
 			w.wake()
-			h.relieve()
+			h.enforceLimit()
 			return m
 		}
 		l.mu.Unlock()
@@ -55,13 +55,13 @@ func (tp *Topic) PublishFor(keep time.Duration, data []byte) *Message {
 	l.mu.Lock()
 	before := l.bytes
 	m, w := l.create(keep, data)
-	h.settle(l, before)
+	h.updateIdle(l, before)
 	l.mu.Unlock()
-	h.trim()
+	h.trimIdle()
 	h.mu.Unlock()
 	tp.log.Store(l)
 	w.wake()
-	h.relieve()
+	h.enforceLimit()
 	return m
 }
 
@@ -95,22 +95,22 @@ func (h *Hub) Pattern(text string) *Pattern {
 	return &Pattern{h, text}
 }
 
-// Subscribe subscribes t to what is published to all matching topics from now on; Message.Topic
-// tells to which. For the rest see Topic.Subscribe. The messages of one topic arrive in their
-// order. There is no history: Options that ask for some are refused, as is a pattern with an empty
-// word or with a > that is not the last one.
+// Subscribe subscribes t to the messages of all matching topics from now on; Message.Topic is the
+// topic of each. For the rest see Topic.Subscribe. The messages of one topic arrive in their order.
+// There is no history: Options that ask for history are refused, as is a pattern with an empty
+// word, or with a > that is not the last word.
 //
 // The subscription has one queue for all of the topics.
 func (p *Pattern) Subscribe(t *loop.Thread, o Options) *Subscription {
 	if err := checkPattern(p.text); err != nil {
-		return refused(t, err)
+		return newRefused(t, err)
 	}
-	return p.hub.subscribe(t, Selection{Name: internal(p.text), Pattern: true, Group: o.Group}, o)
+	return p.hub.subscribe(t, Selection{Name: hubName(p.text), Pattern: true, Group: o.Group}, o)
 }
 
 func (h *Hub) subscribe(t *loop.Thread, from Selection, o Options) *Subscription {
 	if err := o.check(from, h.Limits); err != nil {
-		return refused(t, err)
+		return newRefused(t, err)
 	}
 	s := newSubscription(o)
 	h.mu.Lock()
@@ -119,7 +119,7 @@ func (h *Hub) subscribe(t *loop.Thread, from Selection, o Options) *Subscription
 		var err error
 		if l, err = h.openSelection(from, int(s.limit)); err != nil {
 			h.mu.Unlock()
-			return refused(t, err)
+			return newRefused(t, err)
 		}
 	} else {
 		l = h.open(from.Name)
@@ -127,7 +127,7 @@ func (h *Hub) subscribe(t *loop.Thread, from Selection, o Options) *Subscription
 	l.mu.Lock()
 	before := l.bytes
 	l.join(s, t.Loop())
-	h.settle(l, before)
+	h.updateIdle(l, before)
 	free := h.free[t]
 	if last := len(free) - 1; last >= 0 && !o.Keep {
 		s.extra.slot, h.free[t] = free[last], free[:last]
@@ -135,28 +135,28 @@ func (h *Hub) subscribe(t *loop.Thread, from Selection, o Options) *Subscription
 	}
 	h.mu.Unlock()
 	if s.pending() && !l.loading() {
-		l.locate(s) // may search the log; other topics need not wait for that
+		l.seekHistory(s) // may search the log; other topics need not wait for that
 	}
 	l.mu.Unlock()
 	if !o.Keep && s.extra.slot == nil {
 		sl := &slot{thread: t, sub: s}
 		s.extra.slot = sl
-		t.Defer(func() { h.vacate(sl) })
+		t.Defer(func() { h.closeSlot(sl) })
 	}
 	return s
 }
 
-// slot is a deferred call of a thread, which closes the subscription that is in it. If that was
-// closed before, the next subscription gets the slot. So a thread that changes topics all its life
-// has no more slots than it had subscriptions at a time.
+// slot is a deferred call of a thread, which closes the slot's subscription. If that was closed
+// before, the next subscription gets the slot. So a thread that changes topics all its life has no
+// more slots than it had subscriptions at a time.
 type slot struct {
 	thread *loop.Thread
 	sub    *Subscription // nil: it is free
 }
 
-// vacate is the deferred call. It forgets the free slots of the thread as well: their calls may be
-// over, too.
-func (h *Hub) vacate(sl *slot) {
+// closeSlot is the deferred call. It forgets the free slots of the thread as well, whose deferred
+// calls may have been made already.
+func (h *Hub) closeSlot(sl *slot) {
 	if sl.sub != nil {
 		sl.sub.Unsubscribe()
 	}

@@ -28,7 +28,7 @@ func placeOf(name string) *place {
 		return p.(*place)
 	}
 	topic := lwango.Topics().Topic("place " + name)
-	p := &place{Presence: pubsub.Presence{Topic: topic, Tell: func(c pubsub.Change) {
+	p := &place{Presence: pubsub.Presence{Topic: topic, Publish: func(c pubsub.Change) {
 		if len(c.Joined) > 0 { // of those who leave nobody asks here
 			topic.Publish(tasks.FillText(tasks.FillJoined, c.Joined))
 		}

@@ -14,14 +14,15 @@ import (
 // Engine is a pubsub.Selector.
 type Engine struct {
 	base   *engine.Base
-	place  *place
+	target *target
 	out    *engine.Outbox
 	reader *reader
 	conn   atomic.Pointer[natsgo.Conn] // nil until the reader has made it
 
 	costly atomic.Bool // a batch costs the server as much as batchCost
 
-	took time.Duration // by the last message that was published alone; the outbox's goroutine
+	// Of the outbox's goroutine: how long the last message that was published alone took.
+	took time.Duration
 
 	selections selections
 }
@@ -50,7 +51,7 @@ func Start(hub *pubsub.Hub, rawURL string, log *slog.Logger) (*Engine, error) {
 	if err != nil {
 		return nil, err
 	}
-	e := &Engine{place: at, base: engine.New(hub, log.With("broker", at.hosts()), "nats")}
+	e := &Engine{target: at, base: engine.New(hub, log.With("broker", at.hosts()), "nats")}
 	e.out = e.base.Outbox(maxBatch, e.send, func() {})
 	e.reader = newReader(e)
 	hub.Connect(e)
@@ -69,11 +70,11 @@ func (e *Engine) Follow(topic string, to *pubsub.Feed) {
 // Unfollow implements pubsub.Engine.
 func (e *Engine) Unfollow(topic string) { e.reader.change(change{topic: topic}) }
 
-// Close sends what is still to be sent, within the grace period, and stops the goroutines. What is
-// published afterwards stays in the process. It returns how many messages were not sent.
+// Close sends the queued messages, within the grace period, and stops the goroutines. Messages that
+// are published later stay in the process. It returns how many messages were not sent.
 //
-// Members of queue groups leave before. What they have not received by now goes to other processes;
-// one that is still there may receive some of it as well.
+// Members of queue groups leave before. Messages that they have not received by now go to other
+// processes; a member that has not left may receive some of them as well.
 func (e *Engine) Close(grace time.Duration) (unsent int) {
 	unsent = e.base.Close(grace)
 	e.selections.close()

@@ -38,7 +38,7 @@ const (
 
 const maxSubject = 1024 // bytes: a server takes lines of 4096
 
-// token returns what stands for a topic in subjects: its words, between dots, with what NATS does
+// token returns the topic's name in subjects: its words, between dots, with bytes that NATS does
 // not allow in them as = and two hexadecimal digits. An empty word is =.
 func token(topic string) string {
 	var b strings.Builder
@@ -63,7 +63,7 @@ func token(topic string) string {
 	return b.String()
 }
 
-// filter returns what stands for a pattern.
+// filter returns the subject of a pattern.
 func filter(pattern string) string {
 	words := strings.Split(pattern, ".")
 	for i, word := range words {
@@ -99,7 +99,7 @@ func topicOf(token string, m natsgo.Header) string {
 	return strings.Join(words, ".")
 }
 
-// encode makes what is published of a message.
+// encode returns the message for the server.
 func encode(prefix, topic string, m *pubsub.Message) *natsgo.Msg {
 	name := token(topic)
 	h := natsgo.Header{headerID: {m.ID},
@@ -151,10 +151,10 @@ func decode(m *natsgo.Msg, seq uint64, other string) entry {
 	return entry{message, origin, number, stored, m.Header.Get(headerLate) != ""}
 }
 
-// foreign returns the origin of such messages in a stream that was created then.
+// foreign returns the origin of messages without an ID in a stream that was created then.
 func foreign(created time.Time) string { return strconv.FormatInt(created.Unix(), 36) }
 
-// number returns a number of the server's; 0 if there is none.
+// number returns the number in a header field of the server; 0 if there is none.
 func number(m *natsgo.Msg, header string) uint64 {
 	n, _ := strconv.ParseUint(m.Header.Get(header), 10, 64)
 	return n

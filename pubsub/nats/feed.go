@@ -27,49 +27,49 @@ type feed struct {
 	gone    bool
 
 	last    uint64 // number in the stream of the last message that was read
-	top     uint64 // and of the last one that is known to be there
-	history uint64 // and of the last one from before the topic was followed
+	highest uint64 // number of the last message that is known to exist
+	history uint64 // number of the last message from before the topic was followed
 	seen    engine.Recent
-	page    []*natsgo.Msg     // of the answer that comes
-	ready   []*pubsub.Message // read, and not given yet
-	late    bool              // some of that is
-	backlog engine.Backlog    // while something waits there, no more is read
+	page    []*natsgo.Msg     // of the answer that is being received
+	ready   []*pubsub.Message // read, and not given to the Feed yet
+	late    bool              // some of ready are late
+	backlog engine.Backlog    // while messages wait there, no more are read
 
-	read bool // the history was read
-	told bool // subscribers do not wait for it any more
-	past      // until it was read
+	read   bool // the history was read
+	loaded bool // Loaded was called
+	past        // until the history was read
 
-	empty    time.Time // since when the answer lacks a message that was published
-	doubt    bool      // it is the leader who is asked
-	tries    int       // questions without an answer
-	session  int       // in which it was read up to its end
-	deadline time.Time
-	number   int  // of the question
-	asked    bool // there is a question
-	queued   bool
-	dirty    bool
-	again    bool
+	missingSince time.Time // since when answers lack a message that was published
+	askLeader    bool      // the next question is for the leader of the stream
+	tries        int       // questions without an answer
+	session      int       // the session in which the topic was last read up to its end
+	deadline     time.Time
+	number       int  // of the question
+	asked        bool // there is a question without an answer
+	queued       bool
+	dirty        bool
+	retrying     bool
 }
 
-// add follows a topic. The server learns of the subscription before it is asked for the history.
+// add follows a topic. It subscribes before it asks the server for the history.
 func (r *reader) add(c change) {
 	name := token(c.topic)
-	fd := &feed{change: c, reader: r, subject: topics(r.place.stream) + name,
+	fd := &feed{change: c, reader: r, subject: topics(r.target.stream) + name,
 		backlog: r.base.Backlog(c.topic, c.to)}
 	r.feeds[c.topic] = fd
-	subject := live(r.place.stream) + name
+	subject := live(r.target.stream) + name
 	r.live[subject] = fd
 	var err error
 	if fd.sub, err = r.conn.ChanSubscribe(subject, r.msgs); err != nil {
 		r.base.Log.Error("nats: a topic cannot be followed", "topic", c.topic, "error", err)
-		fd.tell(nil)
+		fd.giveHistory(nil)
 		return
 	}
 	if r.up {
 		r.behind++
-		r.want(fd)
+		r.enqueue(fd)
 	} else if !r.conn.IsConnected() {
-		fd.tell(nil)
+		fd.giveHistory(nil)
 	}
 }
 
@@ -80,19 +80,19 @@ func (r *reader) drop(fd *feed) {
 	}
 	fd.gone = true
 	delete(r.feeds, fd.topic)
-	delete(r.live, live(r.place.stream)+token(fd.topic))
+	delete(r.live, live(r.target.stream)+token(fd.topic))
 	if fd.asked {
 		delete(r.asked, fd.number)
 	}
 	if fd.sub != nil {
-		_ = fd.sub.Unsubscribe() // fails if there is no connection, and then there is nothing to end
+		_ = fd.sub.Unsubscribe() // fails without a connection, and then it is not needed
 	}
-	fd.done()
+	fd.caughtUpWith()
 }
 
-// tell gives subscribers the history, once.
-func (fd *feed) tell(history []*pubsub.Message) {
-	fd.told = true
+// giveHistory gives subscribers the history, once.
+func (fd *feed) giveHistory(history []*pubsub.Message) {
+	fd.loaded = true
 	fd.to.Loaded(history)
 }
 
@@ -104,7 +104,7 @@ func (fd *feed) ask() {
 	}
 	where := "$JS.API.DIRECT.GET."
 	question := map[string]any{"seq": max(from, 1), "next_by_subj": fd.subject}
-	if fd.doubt {
+	if fd.askLeader {
 		where = "$JS.API.STREAM.MSG.GET."
 	} else {
 		question["batch"], question["max_bytes"] = perPage, maxBytes
@@ -113,8 +113,8 @@ func (fd *feed) ask() {
 	if err != nil {
 		panic(err)
 	}
-	fd.page, fd.asked, fd.deadline = nil, true, time.Now().Add(engine.Patience/2)
-	fd.number = fd.question(where+fd.place.stream, data)
+	fd.page, fd.asked, fd.deadline = nil, true, time.Now().Add(engine.AnswerTimeout/2)
+	fd.number = fd.question(where+fd.target.stream, data)
 	fd.reader.asked[fd.number] = fd
 }
 
@@ -123,14 +123,14 @@ func (fd *feed) answer(n int, m *natsgo.Msg) {
 	fd.tries = 0
 	switch status := m.Header.Get(headerStatus); status {
 	case "": // a message
-		if fd.doubt {
+		if fd.askLeader {
 			delete(fd.reader.asked, n)
-			fd.asked, fd.doubt = false, false
-			fd.settle(m)
+			fd.asked, fd.askLeader = false, false
+			fd.leaderAnswer(m)
 			return
 		}
 		fd.page = append(fd.page, m)
-		fd.deadline = time.Now().Add(engine.Patience / 2)
+		fd.deadline = time.Now().Add(engine.AnswerTimeout / 2)
 		return
 	case "204": // the end of the page
 		fd.reader.last = max(fd.reader.last, number(m, headerBefore))
@@ -147,7 +147,7 @@ func (fd *feed) answer(n int, m *natsgo.Msg) {
 	page, left := fd.page, number(m, headerLeft)
 	fd.page = nil
 	if !fd.read && fd.remember(page, left) {
-		fd.want(fd)
+		fd.enqueue(fd)
 		return
 	}
 	for _, m := range page {
@@ -156,37 +156,37 @@ func (fd *feed) answer(n int, m *natsgo.Msg) {
 	switch n, _ := fd.backlog.Waiting(); {
 	case left > 0:
 		if len(fd.ready)+n == 0 {
-			fd.want(fd)
+			fd.enqueue(fd)
 		} else {
-			fd.top = max(fd.top, fd.last+1) // offer asks on when there is room
+			fd.highest = max(fd.highest, fd.last+1) // offer asks for more when there is room
 		}
-	case fd.top > fd.last:
-		fd.lacks(len(page) == 0)
+	case fd.highest > fd.last:
+		fd.noteMissing(len(page) == 0)
 		fd.retrySoon()
 		return
 	case fd.session != fd.reader.session:
 		fd.checkLater(fd)
-		fd.done()
+		fd.caughtUpWith()
 	}
 	fd.markDirty()
 }
 
-// lacks notes that a message that was published did not come: the server that has answered is
-// behind, or the message was removed. If it does not come soon, the server that leads the stream is
-// asked, which knows.
-func (fd *feed) lacks(empty bool) {
+// noteMissing notes whether an answer lacks a published message: the server that has answered does
+// not have it yet, or the message was removed. If it does not come soon, the next question is for
+// the server that leads the stream, which knows.
+func (fd *feed) noteMissing(empty bool) {
 	switch {
 	case !empty:
-		fd.empty = time.Time{}
-	case fd.empty.IsZero():
-		fd.empty = time.Now()
-	case time.Since(fd.empty) > often:
-		fd.doubt = true
+		fd.missingSince = time.Time{}
+	case fd.missingSince.IsZero():
+		fd.missingSince = time.Now()
+	case time.Since(fd.missingSince) > pollEvery:
+		fd.askLeader = true
 	}
 }
 
-// settle takes the leader's answer.
-func (fd *feed) settle(m *natsgo.Msg) {
+// leaderAnswer takes the leader's answer.
+func (fd *feed) leaderAnswer(m *natsgo.Msg) {
 	var answer struct {
 		Message *struct {
 			Seq    uint64    `json:"seq"`
@@ -197,13 +197,13 @@ func (fd *feed) settle(m *natsgo.Msg) {
 		Error *jetstream.APIError `json:"error"`
 	}
 	err := json.Unmarshal(m.Data, &answer)
-	fd.empty = time.Time{}
+	fd.missingSince = time.Time{}
 	switch {
 	case err != nil:
 		fd.fail(err)
 	case answer.Error != nil && answer.Error.ErrorCode == jetstream.JSErrCodeMessageNotFound:
-		fd.last = fd.top // it was removed
-		fd.want(fd)
+		fd.last = fd.highest // it was removed
+		fd.enqueue(fd)
 	case answer.Error != nil:
 		fd.fail(answer.Error)
 	case answer.Message == nil:
@@ -217,12 +217,12 @@ func (fd *feed) settle(m *natsgo.Msg) {
 		}
 		header.Set(headerStamp, answer.Message.Time.Format(time.RFC3339Nano))
 		fd.take(&natsgo.Msg{Header: header, Data: answer.Message.Data}, answer.Message.Seq, true)
-		fd.want(fd)
+		fd.enqueue(fd)
 	}
 }
 
-// done notes that the feed is not behind any more.
-func (fd *feed) done() {
+// caughtUpWith notes that the feed has read the topic up to its end.
+func (fd *feed) caughtUpWith() {
 	if r := fd.reader; r.up && fd.session != r.session {
 		fd.session = r.session
 		r.behind--
@@ -230,23 +230,24 @@ func (fd *feed) done() {
 	}
 }
 
-// news takes a message as it is published.
-func (fd *feed) news(m *natsgo.Msg) {
+// arrived takes a message as it is published.
+func (fd *feed) arrived(m *natsgo.Msg) {
 	seq := number(m, headerSeq)
 	switch {
 	case seq <= fd.last:
-	case !fd.read || fd.asked || fd.queued || fd.again || fd.session != fd.reader.session,
-		number(m, headerBefore) > fd.last: // it is read from the stream, behind what was missed
-		fd.top = max(fd.top, seq)
-		if fd.read && !fd.again {
-			fd.want(fd)
+	case !fd.read || fd.asked || fd.queued || fd.retrying || fd.session != fd.reader.session,
+		number(m, headerBefore) > fd.last: // it is read from the stream, after those before it
+		fd.highest = max(fd.highest, seq)
+		if fd.read && !fd.retrying {
+			fd.enqueue(fd)
 		}
 	default:
 		fd.take(m, seq, false)
 	}
 }
 
-// take takes the next message, in the order of the stream. It is late if it was missed before.
+// take takes the next message, in the order of the stream. It is late if it was read after an
+// outage.
 func (fd *feed) take(m *natsgo.Msg, seq uint64, late bool) {
 	if seq <= fd.last {
 		return
@@ -273,10 +274,10 @@ func (fd *feed) markDirty() {
 	}
 }
 
-// offer gives the subscribers what was read, as far as there is room, and then asks for what came
-// meanwhile.
+// offer gives the subscribers the messages that were read, as far as there is room, and then asks
+// for those that came meanwhile.
 func (fd *feed) offer() {
-	if fd.gone || fd.again {
+	if fd.gone || fd.retrying {
 		return
 	}
 	fd.backlog.Retry()
@@ -284,15 +285,15 @@ func (fd *feed) offer() {
 	fd.ready, fd.late = nil, false
 	if n, _ := fd.backlog.Waiting(); n > 0 {
 		fd.retrySoon()
-	} else if fd.read && fd.top > fd.last {
-		fd.want(fd)
+	} else if fd.read && fd.highest > fd.last {
+		fd.enqueue(fd)
 	}
 }
 
-// retrySoon has offer called again in a moment.
+// retrySoon makes the reader call offer again after engine.RetryAfter.
 func (fd *feed) retrySoon() {
-	if !fd.again {
-		fd.again = true
+	if !fd.retrying {
+		fd.retrying = true
 		fd.later = append(fd.later, fd)
 	}
 }

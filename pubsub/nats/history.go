@@ -9,24 +9,25 @@ import (
 	"github.com/lwango/lwango/pubsub"
 )
 
-// past is how far the history of a topic has been read. A stream is read forwards only, so where a
-// topic has more messages than a hub keeps, the place of the last ones is found by trial.
+// past is how far the history of a topic has been read. A stream is read forwards only. So if a
+// topic has more messages than a hub keeps, the reader finds the last ones by trial.
 type past struct {
-	next   uint64 // number in the stream of the first message that is asked for
-	first  uint64 // the topic's first message
-	back   uint64 // how far before the stream's end is tried; 0 before the first trial
-	placed bool   // The rest is read to its end.
-	found  []*natsgo.Msg
-	bytes  int
+	next     uint64 // number in the stream of the first message that is asked for
+	first    uint64 // the topic's first message
+	distance uint64 // of the trial from the stream's end; 0 before the first trial
+	placed   bool   // next is right, and the topic is read from there to its end
+	found    []*natsgo.Msg
+	bytes    int
 }
 
 // remember takes a page of the history, and reports whether another one is to be read. When it has
-// all of it, it gives the hub what was published before the Follow, and leaves the rest as news.
-// The server's clock, which has stamped the messages, is compared with the server's own answer.
+// all pages, it gives the hub the messages from before the Follow as the history, and the others as
+// later messages. The server has stamped the messages by its clock; clockAhead says how far that is
+// ahead of ours.
 func (fd *feed) remember(page []*natsgo.Msg, left uint64) (more bool) {
 	p := &fd.past
-	keep := uint64(fd.to.Depth()) + 1 // from the one more the hub sees that it does not have all
-	from := fd.since.Add(fd.ahead)
+	keep := uint64(fd.to.Depth()) + 1 // one more shows the hub that it does not have all
+	from := fd.since.Add(fd.clockAhead)
 	if !p.placed {
 		have := uint64(len(page)) + left
 		if p.first == 0 && len(page) > 0 {
@@ -34,17 +35,17 @@ func (fd *feed) remember(page []*natsgo.Msg, left uint64) (more bool) {
 		}
 		end := fd.reader.last
 		switch {
-		case left == 0 && p.back == 0, // all of it is there already
-			p.back > 0 && p.next <= p.first,
-			p.back > 0 && have >= keep && stamp(page[0]).Before(from): // and it is not all news
+		case left == 0 && p.distance == 0, // the page has all messages
+			p.distance > 0 && p.next <= p.first,
+			p.distance > 0 && have >= keep && stamp(page[0]).Before(from): // some of it is history
 			p.placed = true
-		case p.back == 0:
-			p.back = max((end-min(p.first, end))/have*keep*3/2, keep)
+		case p.distance == 0:
+			p.distance = max((end-min(p.first, end))/have*keep*3/2, keep)
 		default:
-			p.back *= 4
+			p.distance *= 4
 		}
 		if !p.placed {
-			p.next = max(end-min(p.back, end), p.first)
+			p.next = max(end-min(p.distance, end), p.first)
 			return true
 		}
 	}
@@ -90,7 +91,7 @@ func (fd *feed) remember(page []*natsgo.Msg, left uint64) (more bool) {
 			history = append(history, m)
 		}
 	}
-	fd.tell(history)
+	fd.giveHistory(history)
 	fd.ready, fd.late = append(fd.ready, news...), true
 	fd.read, fd.past, fd.pending = true, past{}, nil
 	return false

@@ -14,9 +14,9 @@ import (
 )
 
 const (
-	heartbeat = 2 * time.Second        // between two looks at the stream
-	lateness  = 2 * time.Second        // how far behind a server that answers may be
-	often     = 100 * time.Millisecond // while an answer is awaited
+	heartbeat = 2 * time.Second        // between two questions for the state of the stream
+	lateness  = 2 * time.Second        // how far behind the leader a server that answers may be
+	pollEvery = 100 * time.Millisecond // how often the reader ticks while it awaits an answer
 	maxAsked  = 16                     // topics that are asked for at once
 	room      = 1 << 13                // messages that the client holds until they are read
 	perTurn   = 256                    // messages that are read before they are offered
@@ -28,29 +28,28 @@ var (
 	errNowhere = errors.New("no server has JetStream")
 )
 
-// change is a topic that is to be followed, or not any more.
+// change is a Follow or an Unfollow of a topic.
 type change struct {
 	topic   string
-	to      *pubsub.Feed // nil: not any more
+	to      *pubsub.Feed // nil: Unfollow
 	since   time.Time
-	pending []*pubsub.Message // ours that the broker does not have yet
+	pending []*pubsub.Message // messages of this process that the broker does not have yet
 }
 
-// reader is the goroutine that reads. It waits for nothing but what comes: messages, answers to
-// what it has asked, and changes.
+// reader is the goroutine that reads. It waits for messages, answers to its questions, and changes.
 type reader struct {
 	*Engine
-	base      *engine.Base
-	ended     chan struct{}
-	decided   chan struct{} // closed once the broker was reached, or not
-	something chan struct{} // has an element when there are changes, or the connection has changed
+	base    *engine.Base
+	ended   chan struct{}
+	decided chan struct{} // closed once the first attempt to reach the broker has ended
+	wakeup  chan struct{} // has an element when there are changes, or the connection has changed
 
-	mu      sync.Mutex
-	changes map[string]change // by topic, the last one of each
-	waiting []*pubsub.Feed    // of those, what waits for history while there is no connection yet
-	closed  bool
-	linked  int                    // how often the client has connected
-	slow    []*natsgo.Subscription // of which the client has dropped messages
+	mu       sync.Mutex
+	changes  map[string]change // by topic, the last one of each
+	waiting  []*pubsub.Feed    // those that wait for history before the first connection
+	closed   bool
+	connects int                    // how often the client has connected
+	slow     []*natsgo.Subscription // of which the client has dropped messages
 
 	// Of the goroutine.
 	conn    *natsgo.Conn
@@ -61,26 +60,26 @@ type reader struct {
 	feeds   map[string]*feed
 	live    map[string]*feed // by subject
 	dirty   []*feed          // have messages to offer
-	later   []*feed          // have messages for which there was no room, or are to be asked for anew
+	later   []*feed          // the reader calls their offer again, see retrySoon
 
 	// Of a session, which lasts while the broker answers.
-	session       int
-	met           int // of linked, in this session
-	up            bool
-	down          bool          // that was reported
-	behind        int           // feeds that were not read yet in this session
-	queue         []*feed       // to be asked for
-	asked         map[int]*feed // by number of the question
-	stateAsked    time.Time     // when the state of the stream was asked for
-	stateQuestion int           // number of that question; 0: answered
-	known         uint64        // last, when it was asked
-	retry         time.Time     // no new session before that
-	wait          engine.Backoff
-	created       time.Time // when the stream was created
-	foreign       string    // origin of its messages without one
-	last          uint64    // number in the stream of the last message that is known of
-	ahead         time.Duration
-	checks        []check // in order of time
+	session         int
+	sessionConnects int // connects, when the session began
+	up              bool
+	down            bool          // Report was called with an error
+	behind          int           // feeds that were not read up to their end yet in this session
+	queue           []*feed       // to be asked for
+	asked           map[int]*feed // by number of the question
+	stateAsked      time.Time     // when the state of the stream was asked for
+	stateQuestion   int           // number of that question; 0: answered
+	known           uint64        // last, when it was asked
+	retry           time.Time     // no new session before that
+	wait            engine.Backoff
+	created         time.Time // when the stream was created
+	foreign         string    // origin of its messages without one
+	last            uint64    // number in the stream of the last message that is known of
+	clockAhead      time.Duration
+	checks          []check // in order of time
 }
 
 // check is a topic that is to be asked for once more: a server that has answered a question may
@@ -92,9 +91,9 @@ type check struct {
 
 func newReader(e *Engine) *reader {
 	return &reader{Engine: e, base: e.base, ended: make(chan struct{}),
-		decided:   make(chan struct{}),
-		something: make(chan struct{}, 1), msgs: make(chan *natsgo.Msg, room),
-		answers: make(chan *natsgo.Msg, (maxAsked+1)*(perPage+1)), // all that there may be
+		decided: make(chan struct{}),
+		wakeup:  make(chan struct{}, 1), msgs: make(chan *natsgo.Msg, room),
+		answers: make(chan *natsgo.Msg, (maxAsked+1)*(perPage+1)), // room for all answers
 		changes: make(map[string]change),
 		feeds:   make(map[string]*feed), live: make(map[string]*feed), asked: make(map[int]*feed)}
 }
@@ -105,12 +104,12 @@ func (r *reader) change(c change) {
 	defer r.mu.Unlock()
 	if r.closed {
 		if c.to != nil {
-			go c.to.Loaded(nil) // nothing is left to call it
+			go c.to.Loaded(nil) // the reader has ended
 		}
 		return
 	}
 	r.changes[c.topic] = c
-	if r.linked == 0 { // nothing is followed yet
+	if r.connects == 0 { // nothing is followed yet
 		if c.to == nil {
 			delete(r.changes, c.topic)
 			return
@@ -122,13 +121,13 @@ func (r *reader) change(c change) {
 
 func (r *reader) signal() {
 	select {
-	case r.something <- struct{}{}:
+	case r.wakeup <- struct{}{}:
 	default:
 	}
 }
 
-// slowed is called by the client when it drops messages of a subscription. Those that follow show
-// what is missing, but none may follow.
+// slowed is called by the client when it drops messages of a subscription. Later messages would
+// show that some are missing, but perhaps none comes.
 func (r *reader) slowed(sub *natsgo.Subscription) {
 	if sub == nil {
 		return
@@ -143,7 +142,7 @@ func (r *reader) slowed(sub *natsgo.Subscription) {
 func (r *reader) connected(*natsgo.Conn) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.linked++
+	r.connects++
 	r.signal()
 }
 
@@ -151,7 +150,7 @@ func (r *reader) connected(*natsgo.Conn) {
 func (r *reader) run() {
 	defer close(r.ended)
 	defer r.close()
-	o := r.place.options
+	o := r.target.options
 	o.ReconnectedCB = r.connected
 	o.DisconnectedErrCB = func(*natsgo.Conn, error) { r.signal() }
 	o.AsyncErrorCB = func(_ *natsgo.Conn, sub *natsgo.Subscription, _ error) { r.slowed(sub) }
@@ -169,7 +168,7 @@ func (r *reader) run() {
 	}
 	r.conn, r.inbox = conn, natsgo.NewInbox()+"."
 	defer func() {
-		r.selections.close() // they give back what they have
+		r.selections.close() // queue groups give back their messages
 		conn.Close()
 	}()
 	if _, err := conn.ChanSubscribe(r.inbox+"*", r.answers); err != nil {
@@ -182,8 +181,8 @@ func (r *reader) run() {
 		select {
 		case <-r.base.Context.Done():
 			return
-		case <-r.something:
-			r.adapt()
+		case <-r.wakeup:
+			r.applyChanges()
 		case m := <-r.answers:
 			r.answered(m)
 		case m := <-r.msgs:
@@ -196,7 +195,7 @@ func (r *reader) run() {
 		r.flush()
 		now := time.Now()
 		if !now.Before(due) {
-			r.attend(now)
+			r.tick(now)
 			due = now.Add(heartbeat)
 		}
 		r.ask()
@@ -206,8 +205,8 @@ func (r *reader) run() {
 	}
 }
 
-// connect connects for the first time. Later on the client does so itself. It returns nil at the
-// end of the context.
+// connect connects for the first time. After that the client reconnects itself. It returns nil at
+// the end of the context.
 func (r *reader) connect(o *natsgo.Options) *natsgo.Conn {
 	for {
 		conn, err := o.Connect()
@@ -220,12 +219,12 @@ func (r *reader) connect(o *natsgo.Options) *natsgo.Conn {
 			waiting := r.waiting
 			r.waiting = nil
 			r.mu.Unlock()
-			for _, to := range waiting { // what was called with its lock held may wait for r.mu
+			for _, to := range waiting { // not under r.mu: a caller with the log's lock may wait for it
 				to.Loaded(nil)
 			}
 			select {
 			case <-time.After(r.retry.Sub(now)):
-			case <-r.something:
+			case <-r.wakeup:
 			case <-r.base.Context.Done():
 				return nil
 			}
@@ -233,13 +232,13 @@ func (r *reader) connect(o *natsgo.Options) *natsgo.Conn {
 	}
 }
 
-// idle returns how long the reader may do nothing if nothing comes.
+// idle returns the time until the next tick if nothing comes.
 func (r *reader) idle() time.Duration {
 	switch {
 	case len(r.later) > 0:
-		return engine.Soon
+		return engine.RetryAfter
 	case len(r.asked) > 0 || r.stateQuestion > 0 || !r.up:
-		return often
+		return pollEvery
 	}
 	return heartbeat / 4
 }
@@ -259,10 +258,10 @@ func (r *reader) close() {
 	}
 }
 
-// adapt makes the changes, and looks at the connection.
-func (r *reader) adapt() {
+// applyChanges makes the changes, and checks the connection.
+func (r *reader) applyChanges() {
 	r.mu.Lock()
-	changes, linked, slow := r.changes, r.linked, r.slow
+	changes, linked, slow := r.changes, r.connects, r.slow
 	r.changes, r.waiting, r.slow = make(map[string]change), nil, nil
 	r.mu.Unlock()
 	for _, c := range changes {
@@ -273,16 +272,16 @@ func (r *reader) adapt() {
 	}
 	for _, sub := range slow {
 		if fd := r.live[sub.Subject]; fd != nil {
-			r.want(fd)
+			r.enqueue(fd)
 			r.checkLater(fd)
 		}
 	}
 	switch {
 	case !r.conn.IsConnected():
 		r.disconnected()
-	case linked != r.met:
-		r.met = linked
-		r.up, r.stateQuestion = false, 0 // what was asked before is lost
+	case linked != r.sessionConnects:
+		r.sessionConnects = linked
+		r.up, r.stateQuestion = false, 0 // earlier questions are lost
 		r.askState(time.Now())
 	}
 }
@@ -304,19 +303,19 @@ func (r *reader) fail(err error) {
 	r.queue, r.behind, r.checks = nil, 0, nil
 	for _, fd := range r.feeds {
 		fd.asked, fd.queued, fd.tries = false, false, 0
-		fd.to.Loaded(nil) // subscribers shall not wait that long for history
+		fd.to.Loaded(nil) // subscribers must not wait that long for history
 	}
 	r.retry = time.Now().Add(r.wait.Next())
 }
 
-// attend does what is due.
-func (r *reader) attend(now time.Time) {
+// tick does the work whose time has come.
+func (r *reader) tick(now time.Time) {
 	switch {
 	case !r.conn.IsConnected():
 		if !r.down || r.waitedFor() {
 			r.disconnected()
 		}
-	case r.stateQuestion > 0 && now.Sub(r.stateAsked) > engine.Patience:
+	case r.stateQuestion > 0 && now.Sub(r.stateAsked) > engine.AnswerTimeout:
 		r.fail(errSilent)
 	case r.stateQuestion == 0 &&
 		(r.up && now.Sub(r.stateAsked) > heartbeat || !r.up && now.After(r.retry)):
@@ -330,19 +329,19 @@ func (r *reader) attend(now time.Time) {
 			r.fail(errSilent)
 			break
 		}
-		// One of several servers may have failed, and the others have not noticed yet.
+		// One of several servers may have failed, and the others may not have noticed yet.
 		delete(r.asked, n)
 		fd.asked = false
-		r.want(fd)
+		r.enqueue(fd)
 	}
 	for len(r.checks) > 0 && !now.Before(r.checks[0].at) {
-		r.want(r.checks[0].feed)
+		r.enqueue(r.checks[0].feed)
 		r.checks = r.checks[1:]
 	}
 	later := r.later
 	r.later = nil
 	for _, fd := range later {
-		fd.again = false
+		fd.retrying = false
 		fd.offer()
 	}
 }
@@ -350,14 +349,14 @@ func (r *reader) attend(now time.Time) {
 // waitedFor reports whether subscribers wait for history.
 func (r *reader) waitedFor() bool {
 	for _, fd := range r.feeds {
-		if !fd.told {
+		if !fd.loaded {
 			return true
 		}
 	}
 	return false
 }
 
-// checkLater has a topic asked for once more.
+// checkLater makes the reader ask for a topic once more, after lateness.
 func (r *reader) checkLater(fd *feed) {
 	r.checks = append(r.checks, check{fd, time.Now().Add(lateness)})
 }
@@ -366,7 +365,7 @@ func (r *reader) checkLater(fd *feed) {
 func (r *reader) question(subject string, data []byte) (n int) {
 	r.number++
 	if err := r.conn.PublishRequest(subject, r.inbox+strconv.Itoa(r.number), data); err != nil {
-		r.signal() // the connection has changed, or it is asked anew when no answer comes
+		r.signal() // the connection has changed, or the question is asked anew later
 	}
 	return r.number
 }
@@ -374,13 +373,13 @@ func (r *reader) question(subject string, data []byte) (n int) {
 // askState asks for the state of the stream.
 func (r *reader) askState(now time.Time) {
 	r.stateAsked, r.known = now, r.last
-	r.stateQuestion = r.question("$JS.API.STREAM.INFO."+r.place.stream, nil)
+	r.stateQuestion = r.question("$JS.API.STREAM.INFO."+r.target.stream, nil)
 }
 
 // published takes a message that was published.
 func (r *reader) published(m *natsgo.Msg) {
 	if fd := r.live[m.Subject]; fd != nil {
-		fd.news(m)
+		fd.arrived(m)
 	}
 }
 
@@ -391,13 +390,13 @@ func (r *reader) answered(m *natsgo.Msg) {
 	switch {
 	case n == r.stateQuestion && n > 0:
 		r.stateQuestion = 0
-		r.informed(m)
+		r.stateAnswered(m)
 	case fd != nil:
 		fd.answer(n, m)
-	} // else nothing waits for it any more
+	} // else the question was given up
 }
 
-// flush offers what was read.
+// flush offers the messages that were read.
 func (r *reader) flush() {
 	for _, fd := range r.dirty {
 		fd.dirty = false
@@ -406,15 +405,15 @@ func (r *reader) flush() {
 	r.dirty = r.dirty[:0]
 }
 
-// want has a topic asked for what comes after the last message that was read.
-func (r *reader) want(fd *feed) {
+// enqueue queues a question for the messages of a topic after the last one that was read.
+func (r *reader) enqueue(fd *feed) {
 	if r.up && !fd.gone && !fd.asked && !fd.queued {
 		fd.queued = true
 		r.queue = append(r.queue, fd)
 	}
 }
 
-// ask asks for topics, for no more at once than the client has room for the answers.
+// ask asks the queued questions, as far as the client has room for the answers.
 func (r *reader) ask() {
 	for len(r.queue) > 0 && len(r.asked) < maxAsked {
 		fd := r.queue[0]

@@ -15,8 +15,8 @@ import (
 	"github.com/lwango/lwango/pubsub/internal/engine"
 )
 
-// selections are the patterns and queue groups that are selected. A goroutine reads each, by a
-// consumer of the stream: there are few of them, beside topics.
+// selections are the patterns and queue groups that are selected. Each has a goroutine and a
+// consumer of the stream: there are far fewer of them than topics.
 type selections struct {
 	mu     sync.Mutex
 	all    map[pubsub.Selection]*consumer
@@ -25,9 +25,9 @@ type selections struct {
 }
 
 // Select implements pubsub.Selector. A pattern does not match topics whose names are longer than
-// some hundred bytes. What a process has of a group when it is killed is given to another one after
-// half a minute. A message may be given twice, to two processes, if it was sent twice, or received
-// while the broker was away.
+// some hundred bytes. If a process is killed, its messages of a group are given to another process
+// after half a minute. A message may be given twice, to two processes, if it was sent twice, or
+// received while the broker was away.
 func (e *Engine) Select(s pubsub.Selection, to *pubsub.Feed) error {
 	all := &e.selections
 	all.mu.Lock()
@@ -57,19 +57,19 @@ func (e *Engine) Unselect(s pubsub.Selection) {
 	}
 }
 
-// restart has all of them begin a session: the stream has lost messages, or another one has come in
-// its place.
+// restart makes all selections begin a new session: the stream has lost messages, or was replaced
+// by another one.
 func (all *selections) restart() {
 	all.mu.Lock()
 	defer all.mu.Unlock()
 	for _, c := range all.all {
-		if c.fallen = true; c.end != nil {
-			c.end(errFallen)
+		if c.restarted = true; c.end != nil {
+			c.end(errStreamChanged)
 		}
 	}
 }
 
-var errFallen = errors.New("the stream is not what it was")
+var errStreamChanged = errors.New("the stream is not what it was")
 
 // close waits for the goroutines, whose context has ended.
 func (all *selections) close() {
@@ -91,14 +91,14 @@ type consumer struct {
 	cancel    context.CancelFunc
 
 	// Under the lock of selections.
-	end    context.CancelCauseFunc // of the session
-	fallen bool
+	end       context.CancelCauseFunc // of the session
+	restarted bool
 
 	created time.Time      // of the stream that was read
 	foreign string         // origin of its messages without one
 	last    uint64         // number in it of the last message that was read; 0: none
 	seen    engine.Recent  // of a pattern, by origin and topic; of a group, by ID
-	hand    hand           // of a group
+	unacked unacked        // of a group
 	backlog engine.Backlog // of a pattern
 }
 
@@ -108,7 +108,7 @@ func (c *consumer) run(ctx context.Context) {
 	case <-ctx.Done():
 		return
 	}
-	defer c.base.Report(c, nil) // what is not selected any more is not cut off
+	defer c.base.Report(c, nil) // an unselected consumer does not miss the broker
 	defer c.release()
 	var b engine.Backoff
 	for {
@@ -116,11 +116,11 @@ func (c *consumer) run(ctx context.Context) {
 		switch {
 		case ctx.Err() != nil:
 			return
-		case err == errFallen:
+		case err == errStreamChanged:
 			continue
 		}
 		c.base.Report(c, err)
-		if engine.Offering(ctx, b.Next(), c.backlog.Retry) != nil {
+		if engine.WaitOffering(ctx, b.Next(), c.backlog.Retry) != nil {
 			return
 		}
 	}
@@ -131,8 +131,8 @@ func (c *consumer) begin(ctx context.Context) (context.Context, context.CancelCa
 	ctx, end := context.WithCancelCause(ctx)
 	c.selections.mu.Lock()
 	defer c.selections.mu.Unlock()
-	if c.end = end; c.fallen {
-		c.fallen, c.last = false, 0
+	if c.end = end; c.restarted {
+		c.restarted, c.last = false, 0
 	}
 	return ctx, end
 }
@@ -142,19 +142,19 @@ func (c *consumer) session(ctx context.Context, b *engine.Backoff) (err error) {
 	ctx, end := c.begin(ctx)
 	defer end(nil)
 	defer func() {
-		if context.Cause(ctx) == errFallen {
-			err = errFallen
+		if context.Cause(ctx) == errStreamChanged {
+			err = errStreamChanged
 		}
 	}()
 	conn := c.conn.Load()
 	if conn == nil || !conn.IsConnected() {
 		return natsgo.ErrDisconnected
 	}
-	js, err := jetstream.New(conn, jetstream.WithDefaultTimeout(engine.Patience))
+	js, err := jetstream.New(conn, jetstream.WithDefaultTimeout(engine.AnswerTimeout))
 	if err != nil {
 		return err
 	}
-	stream, err := js.Stream(ctx, c.place.stream)
+	stream, err := js.Stream(ctx, c.target.stream)
 	if err != nil {
 		return err
 	}
@@ -163,7 +163,7 @@ func (c *consumer) session(ctx context.Context, b *engine.Backoff) (err error) {
 		return err
 	}
 	if c.selection.Group != "" {
-		return c.share(ctx, from, b)
+		return c.serveGroup(ctx, from, b)
 	}
 	messages, err := from.Messages(jetstream.PullMaxMessages(256), jetstream.PullHeartbeat(heartbeat))
 	if err != nil {
@@ -172,7 +172,7 @@ func (c *consumer) session(ctx context.Context, b *engine.Backoff) (err error) {
 	defer messages.Stop()
 	b.Reset()
 	c.base.Report(c, nil)
-	gap := stream.CachedInfo().State.LastSeq // what comes up to it was missed
+	gap := stream.CachedInfo().State.LastSeq // messages up to this one were missed
 	for {
 		m, err := messages.Next(jetstream.NextContext(ctx))
 		if err != nil {
@@ -188,13 +188,13 @@ func (c *consumer) session(ctx context.Context, b *engine.Backoff) (err error) {
 	}
 }
 
-// pass gives a pattern's subscribers a message, unless they have it. It waits for room, if that is
-// late.
+// pass gives a pattern's subscribers a message, unless they have it. It waits for room if the
+// message is late.
 func (c *consumer) pass(ctx context.Context, e entry, late bool) error {
 	if e.origin == c.base.Hub.Origin() {
 		return nil
 	}
-	// Numbers of an origin rise in each topic, and not beyond.
+	// Numbers of an origin rise within a topic.
 	fresh, lost := c.seen.Fresh(e.origin+" "+e.Message.Topic, e.number, e.Count)
 	if !fresh {
 		return nil
@@ -205,7 +205,7 @@ func (c *consumer) pass(ctx context.Context, e entry, late bool) error {
 	}
 	c.backlog.Add(ms, late || e.late)
 	for n, _ := c.backlog.Waiting(); n > 0; n, _ = c.backlog.Waiting() {
-		if err := pause(ctx, engine.Soon); err != nil {
+		if err := pause(ctx, engine.RetryAfter); err != nil {
 			return err
 		}
 		c.backlog.Retry()
@@ -213,14 +213,14 @@ func (c *consumer) pass(ctx context.Context, e entry, late bool) error {
 	return nil
 }
 
-// consumer makes a consumer of the process's own, or that of the group, unless that is there.
+// consumer makes a consumer for this process, or gets or makes that of the group.
 func (c *consumer) consumer(ctx context.Context, stream jetstream.Stream) (
 	from jetstream.Consumer, err error,
 ) {
 	s := c.selection
-	subject := topics(c.place.stream) + token(s.Name)
+	subject := topics(c.target.stream) + token(s.Name)
 	if s.Pattern {
-		subject = topics(c.place.stream) + filter(s.Name)
+		subject = topics(c.target.stream) + filter(s.Name)
 	}
 	info := stream.CachedInfo()
 	policy, seq, at, err := c.start(ctx, stream)
@@ -228,7 +228,7 @@ func (c *consumer) consumer(ctx context.Context, stream jetstream.Stream) (
 		return nil, err
 	}
 	if s.Group != "" {
-		from, err = c.ofGroup(ctx, stream, jetstream.ConsumerConfig{FilterSubject: subject,
+		from, err = c.groupConsumer(ctx, stream, jetstream.ConsumerConfig{FilterSubject: subject,
 			DeliverPolicy: policy, OptStartSeq: seq, OptStartTime: at})
 	} else {
 		from, err = stream.OrderedConsumer(ctx, jetstream.OrderedConsumerConfig{
@@ -237,7 +237,7 @@ func (c *consumer) consumer(ctx context.Context, stream jetstream.Stream) (
 	}
 	if err == nil && !c.created.Equal(info.Created) {
 		c.created, c.foreign, c.last = info.Created, foreign(info.Created), 0
-		c.hand = hand{}
+		c.unacked = unacked{}
 	}
 	return from, err
 }
@@ -259,8 +259,8 @@ func (c *consumer) start(ctx context.Context, stream jetstream.Stream) (
 	return jetstream.DeliverByStartTimePolicy, 0, &since, err
 }
 
-// clock returns by how much the server's clock is ahead at least: the delay of an answer makes it
-// seem less, so a few are asked for.
+// clock returns by how much the server's clock is ahead of ours, at least. The delay of an answer
+// makes the result too small, so clock asks a few times.
 func clock(ctx context.Context, stream jetstream.Stream) (early time.Duration, err error) {
 	early = math.MinInt64
 	for range 5 {
@@ -289,6 +289,6 @@ func (c *consumer) read(m jetstream.Msg) (entry, error) {
 	header.Set(headerStamp, meta.Timestamp.Format(time.RFC3339Nano))
 	c.last = meta.Sequence.Stream
 	e := decode(&natsgo.Msg{Header: header, Data: m.Data()}, c.last, c.foreign)
-	e.Message.Topic = topicOf(strings.TrimPrefix(m.Subject(), topics(c.place.stream)), header)
+	e.Message.Topic = topicOf(strings.TrimPrefix(m.Subject(), topics(c.target.stream)), header)
 	return e, nil
 }

@@ -8,8 +8,8 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// informed takes the state of the stream, and begins a session if there is none.
-func (r *reader) informed(m *natsgo.Msg) {
+// stateAnswered takes the state of the stream, and begins a session if there is none.
+func (r *reader) stateAnswered(m *natsgo.Msg) {
 	var info struct {
 		jetstream.StreamInfo
 		Error *jetstream.APIError `json:"error"`
@@ -28,14 +28,14 @@ func (r *reader) informed(m *natsgo.Msg) {
 	case err == nil && info.Error != nil:
 		err = info.Error
 	case err == nil:
-		err = verify(r.place.stream, &info.Config)
+		err = verify(r.target.stream, &info.Config)
 	}
 	if err != nil {
 		r.fail(err)
 		return
 	}
 	r.costly.Store(info.Config.Replicas <= 1 && info.Config.Storage == jetstream.FileStorage)
-	r.ahead = time.Until(info.TimeStamp)
+	r.clockAhead = time.Until(info.TimeStamp)
 	switch {
 	case !info.Created.Equal(r.created):
 		// Numbers begin anew.
@@ -44,13 +44,13 @@ func (r *reader) informed(m *natsgo.Msg) {
 		}
 		r.created, r.last, r.foreign = info.Created, 0, foreign(info.Created)
 		for _, fd := range r.feeds {
-			fd.last, fd.top, fd.history = 0, 0, 0
+			fd.last, fd.highest, fd.history = 0, 0, 0
 		}
 		r.up = false
 	case info.State.LastSeq < r.known: // what was known later may have come later
 		// The stream has lost messages. Or the server is behind: then it is read again in vain.
 		for _, fd := range r.feeds {
-			fd.last, fd.top = min(fd.last, fd.history), 0
+			fd.last, fd.highest = min(fd.last, fd.history), 0
 		}
 		r.last, r.up = info.State.LastSeq, false
 		r.selections.restart()
@@ -70,7 +70,7 @@ func (r *reader) begin() {
 	r.behind = len(r.feeds)
 	for _, fd := range r.feeds {
 		fd.asked, fd.queued = false, false
-		r.want(fd)
+		r.enqueue(fd)
 	}
 	r.caughtUp()
 }

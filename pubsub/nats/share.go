@@ -14,28 +14,29 @@ import (
 )
 
 const (
-	ahead      = 16               // messages of a queue group that a process asks for at once
-	ackWait    = 30 * time.Second // until another process gets what one has and does not mention
-	memberless = 5 * time.Minute  // how long a queue group lives without any process
-	busy       = time.Second      // until a process gives back what it has no room for
+	prefetch      = 16               // messages of a queue group that a process asks for at once
+	ackWait       = 30 * time.Second // of the consumer: see jetstream.ConsumerConfig
+	memberless    = 5 * time.Minute  // how long a queue group lives without any process
+	giveBackAfter = time.Second      // a process gives back messages without room after that
 )
 
-// hand is what a process has of a queue group, and has not acknowledged.
-type hand struct {
-	held []held    // what no member has received yet
-	next *held     // there is no room for it yet
-	told time.Time // when the server last learnt that it is still needed
+// unacked has the messages of a queue group that the process has and has not acknowledged.
+type unacked struct {
+	unreceived []delivery // taken by the feed, and received by no member yet
+	next       *delivery  // the feed has no room for it yet
+	refreshed  time.Time  // when InProgress was last called
 }
 
-// held is a message. number counts those that the feed has taken.
-type held struct {
+// delivery is a message. number counts the messages that the feed has taken.
+type delivery struct {
 	jetstream.Msg
 	*pubsub.Message
 	number uint64
 }
 
-// ofGroup returns the group's consumer. The first process creates it, from its own start on.
-func (c *consumer) ofGroup(
+// groupConsumer returns the group's consumer. The first process creates it, for messages from its
+// own Select on.
+func (c *consumer) groupConsumer(
 	ctx context.Context, stream jetstream.Stream, config jetstream.ConsumerConfig,
 ) (jetstream.Consumer, error) {
 	name := fmt.Sprintf("lwango-%x", sha256.Sum256(fmt.Append(nil, c.selection)))[:40]
@@ -47,7 +48,7 @@ func (c *consumer) ofGroup(
 	config.Description = "queue group " + c.selection.Group
 	config.AckPolicy = jetstream.AckExplicitPolicy
 	config.AckWait = ackWait
-	config.MaxAckPending = -1 // what is stuck in some processes does not stop the others
+	config.MaxAckPending = -1 // messages that some processes do not acknowledge do not stop others
 	config.InactiveThreshold = memberless
 	from, err = stream.CreateConsumer(ctx, config)
 	if errors.Is(err, jetstream.ErrConsumerExists) { // another process was quicker
@@ -56,22 +57,24 @@ func (c *consumer) ofGroup(
 	return from, err
 }
 
-// share gives members what comes, until there is an error. A message is acknowledged when a member
-// has received it, so what none has received when the process ends goes to another one.
-func (c *consumer) share(ctx context.Context, from jetstream.Consumer, b *engine.Backoff) error {
+// serveGroup gives messages to members, until there is an error. It acknowledges a message when a
+// member has received it, so the other messages go to another process when this one ends.
+func (c *consumer) serveGroup(
+	ctx context.Context, from jetstream.Consumer, b *engine.Backoff,
+) error {
 	for {
-		messages, err := from.Messages(jetstream.PullMaxMessages(ahead),
+		messages, err := from.Messages(jetstream.PullMaxMessages(prefetch),
 			jetstream.PullHeartbeat(heartbeat))
 		if err != nil {
 			return err
 		}
 		b.Reset()
 		c.base.Report(c, nil)
-		err = c.serve(ctx, messages)
+		err = c.serveUntilBusy(ctx, messages)
 		c.giveBack(messages)
-		for err == nil && len(c.hand.held) > 0 { // until members have time again
-			c.settle()
-			err = pause(ctx, often)
+		for err == nil && len(c.unacked.unreceived) > 0 { // until members have time again
+			c.offerAndAck()
+			err = pause(ctx, pollEvery)
 		}
 		if err != nil {
 			return err
@@ -79,16 +82,16 @@ func (c *consumer) share(ctx context.Context, from jetstream.Consumer, b *engine
 	}
 }
 
-// serve gives members what comes, until there is an error, or they have been busy for a while: then
-// the error is nil.
-func (c *consumer) serve(ctx context.Context, messages jetstream.MessagesContext) error {
-	h, wait, idle := &c.hand, time.Millisecond, time.Now()
+// serveUntilBusy gives messages to members, until there is an error, or members have received none
+// for a while: then the error is nil.
+func (c *consumer) serveUntilBusy(ctx context.Context, messages jetstream.MessagesContext) error {
+	h, wait, idle := &c.unacked, time.Millisecond, time.Now()
 	for {
-		if c.settle() {
+		if c.offerAndAck() {
 			wait, idle = time.Millisecond, time.Now()
 		}
-		if h.next != nil || len(h.held) >= ahead {
-			if time.Since(idle) > busy {
+		if h.next != nil || len(h.unreceived) >= prefetch {
+			if time.Since(idle) > giveBackAfter {
 				return nil
 			}
 			if err := pause(ctx, time.Millisecond); err != nil {
@@ -96,12 +99,12 @@ func (c *consumer) serve(ctx context.Context, messages jetstream.MessagesContext
 			}
 			continue
 		}
-		m, err := next(ctx, messages, len(h.held) > 0, wait)
+		m, err := next(ctx, messages, len(h.unreceived) > 0, wait)
 		switch {
 		case err != nil:
 			return err
 		case m == nil: // a member may have received what it has
-			wait = min(2*wait, often)
+			wait = min(2*wait, pollEvery)
 			continue
 		}
 		wait, idle = time.Millisecond, time.Now()
@@ -111,7 +114,7 @@ func (c *consumer) serve(ctx context.Context, messages jetstream.MessagesContext
 	}
 }
 
-// next returns the next message, or nil after some time if that is limited.
+// next returns the next message, or nil after d if limited is set.
 func next(ctx context.Context, messages jetstream.MessagesContext, limited bool, d time.Duration) (
 	jetstream.Msg, error,
 ) {
@@ -137,36 +140,36 @@ func pause(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// receive takes a message, which may have come before.
+// receive takes a message, unless it has come before.
 func (c *consumer) receive(m jetstream.Msg) error {
 	e, err := c.read(m)
 	if err != nil {
 		return err
 	}
 	if fresh, _ := c.seen.Fresh(e.ID, 1, 0); fresh {
-		c.hand.next = &held{Msg: m, Message: e.Message}
+		c.unacked.next = &delivery{Msg: m, Message: e.Message}
 		return nil
 	}
-	for i := range c.hand.held {
-		if c.hand.held[i].ID == e.ID { // it was given again, and still waits
-			c.hand.held[i].Msg = m
+	for i := range c.unacked.unreceived {
+		if c.unacked.unreceived[i].ID == e.ID { // the broker has given it again
+			c.unacked.unreceived[i].Msg = m
 			return nil
 		}
 	}
 	return m.Ack()
 }
 
-// settle gives the feed what it has room for, and acknowledges what members have received. It
-// reports whether anything has changed.
-func (c *consumer) settle() (changed bool) {
-	h := &c.hand
+// offerAndAck gives the feed the next message if it has room, and acknowledges messages that
+// members have received. It reports whether either has changed anything.
+func (c *consumer) offerAndAck() (changed bool) {
+	h := &c.unacked
 	if h.next != nil {
 		before, _ := c.to.Progress()
 		if rest := c.to.Offer([]*pubsub.Message{h.next.Message}); len(rest) == 0 {
 			taken, _ := c.to.Progress()
 			if h.next.number = taken; taken > before {
-				h.held = append(h.held, *h.next)
-			} else if c.gone() {
+				h.unreceived = append(h.unreceived, *h.next)
+			} else if c.isUnselected() {
 				return false
 			} else { // it is for no member
 				_ = h.next.Ack()
@@ -175,35 +178,35 @@ func (c *consumer) settle() (changed bool) {
 		}
 	}
 	_, received := c.to.Progress()
-	for len(h.held) > 0 && h.held[0].number <= received && h.held[0].Ack() == nil {
-		h.held, changed = h.held[1:], true
+	for len(h.unreceived) > 0 && h.unreceived[0].number <= received && h.unreceived[0].Ack() == nil {
+		h.unreceived, changed = h.unreceived[1:], true
 	}
-	if time.Since(h.told) > ackWait/3 {
-		h.told = time.Now()
-		for _, m := range h.held {
+	if time.Since(h.refreshed) > ackWait/3 {
+		h.refreshed = time.Now()
+		for _, m := range h.unreceived {
 			_ = m.InProgress()
 		}
 	}
 	return changed
 }
 
-// gone reports whether there are no members any more, or soon will not be. Whoever lets the feed
-// take nothing has ended the consumer before.
-func (c *consumer) gone() bool {
+// isUnselected reports whether the selection was unselected. That happens before its Feed stops
+// taking messages.
+func (c *consumer) isUnselected() bool {
 	c.selections.mu.Lock()
 	defer c.selections.mu.Unlock()
 	return c.selections.all[c.selection] != c
 }
 
-// giveBack ends a request for messages, and gives back what has come by it and is in no queue.
+// giveBack ends a request for messages, and gives back the messages of it that are in no queue.
 func (c *consumer) giveBack(messages jetstream.MessagesContext) {
-	if h := c.hand.next; h != nil {
+	if h := c.unacked.next; h != nil {
 		c.seen.Forget(h.ID)
 		_ = h.Nak()
-		c.hand.next = nil
+		c.unacked.next = nil
 	}
 	messages.Drain()
-	ctx, cancel := context.WithTimeout(context.Background(), busy)
+	ctx, cancel := context.WithTimeout(context.Background(), giveBackAfter)
 	defer cancel()
 	for {
 		m, err := messages.Next(jetstream.NextContext(ctx))
@@ -215,10 +218,10 @@ func (c *consumer) giveBack(messages jetstream.MessagesContext) {
 	messages.Stop()
 }
 
-// release gives back what no member has received when the last one leaves.
+// release gives back the messages that no member has received when the last member leaves.
 func (c *consumer) release() {
-	c.settle()
-	for _, m := range c.hand.held {
+	c.offerAndAck()
+	for _, m := range c.unacked.unreceived {
 		_ = m.Nak()
 	}
 }

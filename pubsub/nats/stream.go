@@ -60,9 +60,9 @@ func (e *Engine) create() error {
 	if err != nil {
 		return err
 	}
-	ctx, cancel := e.base.Within(engine.Patience)
+	ctx, cancel := e.base.Within(engine.AnswerTimeout)
 	defer cancel()
-	_, err = js.CreateStream(ctx, Config(e.place.stream, e.place.replicas))
+	_, err = js.CreateStream(ctx, Config(e.target.stream, e.target.replicas))
 	if errors.Is(err, jetstream.ErrStreamNameAlreadyInUse) {
 		return nil // with settings that verify will see
 	}

@@ -18,8 +18,8 @@ import (
 	"github.com/lwango/lwango/pubsub/internal/engine"
 )
 
-// place is what a URL says.
-type place struct {
+// target is what a URL says.
+type target struct {
 	options  natsgo.Options
 	stream   string
 	replicas int
@@ -37,7 +37,7 @@ func Check(rawURL string) error {
 	return err
 }
 
-func parse(rawURL string) (*place, error) {
+func parse(rawURL string) (*target, error) {
 	u, err := url.Parse(rawURL)
 	if err != nil {
 		var e *url.Error // it quotes the URL, including the password
@@ -63,7 +63,7 @@ func parse(rawURL string) (*place, error) {
 		q.Del(key)
 		return value
 	}
-	at := &place{stream: "lwango", replicas: 1, options: natsgo.GetDefaultOptions()}
+	at := &target{stream: "lwango", replicas: 1, options: natsgo.GetDefaultOptions()}
 	at.options.Servers = []string{server(u, u.Host)}
 	for _, addr := range q["addr"] {
 		host, port, err := net.SplitHostPort(addr)
@@ -131,8 +131,8 @@ func parse(rawURL string) (*place, error) {
 	}
 	options = append(options,
 		natsgo.Name("lwango"),
-		natsgo.Timeout(engine.Patience), natsgo.FlusherTimeout(engine.Patience),
-		natsgo.PingInterval(engine.Patience/2), natsgo.MaxPingsOutstanding(2),
+		natsgo.Timeout(engine.AnswerTimeout), natsgo.FlusherTimeout(engine.AnswerTimeout),
+		natsgo.PingInterval(engine.AnswerTimeout/2), natsgo.MaxPingsOutstanding(2),
 		natsgo.MaxReconnects(-1), natsgo.IgnoreAuthErrorAbort(),
 		// What cannot be sent at once waits in the outbox.
 		natsgo.ReconnectBufSize(-1),
@@ -153,7 +153,7 @@ func server(u *url.URL, addr string) string {
 }
 
 // hosts returns the servers, for a log.
-func (at *place) hosts() string {
+func (at *target) hosts() string {
 	var all []string
 	for _, s := range at.options.Servers {
 		all = append(all, s[strings.LastIndexAny(s, "/@")+1:])

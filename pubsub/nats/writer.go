@@ -53,7 +53,7 @@ func (e *Engine) send(batch []engine.Item) (lost int, err error) {
 	most := int(conn.MaxPayload()) - batchRoom
 	msgs := make([]*natsgo.Msg, 0, len(batch))
 	for _, it := range batch {
-		m := encode(topics(e.place.stream), it.Topic, it.Message)
+		m := encode(topics(e.target.stream), it.Topic, it.Message)
 		if m.Size()-len(m.Subject) > most { // the header counts, too
 			e.refuse(m.Subject, errTooLarge)
 			lost++

@@ -110,7 +110,7 @@
 //	writer.go     how a batch is sent
 //	readers.go    the goroutines that read
 //	selection.go  patterns and queue groups: what the hub asks
-//	tap.go        the stream of all topics, for patterns
+//	patterns.go   the stream of all topics, for patterns
 //	join.go       how a process joins a queue group
 //	group.go      a queue group
 //	feed.go       a topic that is followed: positions, doubles, catching up

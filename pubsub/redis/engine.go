@@ -17,15 +17,15 @@ const heartbeat = 2 * time.Second // how long a read blocks at most
 // Engine is a pubsub.Selector.
 type Engine struct {
 	base       *engine.Base
-	place      *place
+	target     *target
 	finder     finder
 	shards     []*shard
 	selections selections
 }
 
-// silence turns off the logger of the library, which writes a line to stderr for each attempt to
-// connect. The engine gets the errors, and logs once what follows from them.
-var silence = sync.OnceFunc(logging.Disable)
+// silenceLogger turns off the logger of the library, which writes a line to stderr for each attempt
+// to connect. The engine gets the errors, and logs once what follows from them.
+var silenceLogger = sync.OnceFunc(logging.Disable)
 
 // Broker is for lwango.UseBroker.
 var Broker pubsub.Broker = broker{}
@@ -54,10 +54,10 @@ func Start(hub *pubsub.Hub, rawURL string, log *slog.Logger) (*Engine, error) {
 	if err != nil {
 		return nil, err
 	}
-	silence()
+	silenceLogger()
 	e := &Engine{
 		base:   engine.New(hub, log.With("broker", strings.Join(at.addrs, ",")), "redis"),
-		place:  at,
+		target: at,
 		finder: at.finder(),
 	}
 	if at.cluster {
@@ -71,7 +71,7 @@ func Start(hub *pubsub.Hub, rawURL string, log *slog.Logger) (*Engine, error) {
 	first := e.shards[0]
 	first.mu.Lock()
 	defer first.mu.Unlock()
-	first.start() // it notices when the broker is gone
+	first.start() // its reader notices when the broker is gone
 	return e, nil
 }
 
@@ -84,14 +84,14 @@ func (e *Engine) Follow(topic string, to *pubsub.Feed) { e.shard(topic).follow(t
 // Unfollow implements pubsub.Engine. The topic is still read until the next read begins.
 func (e *Engine) Unfollow(topic string) { e.shard(topic).unfollow(topic) }
 
-// Close sends what is still to be sent, within the grace period, and stops the goroutines. What is
-// published afterwards stays in the process. It returns how many messages were not sent.
+// Close sends the queued messages, within the grace period, and stops the goroutines. Messages that
+// are published later stay in the process. It returns how many messages were not sent.
 //
-// Members of queue groups leave before. What they have not received by now goes to other processes;
-// one that is still there may receive some of it as well.
+// Members of queue groups leave before. Messages that they have not received by now go to other
+// processes; a member that has not left may receive some of them as well.
 func (e *Engine) Close(grace time.Duration) (unsent int) {
 	start := time.Now()
-	e.selections.release(min(grace, engine.Patience/2))
+	e.selections.release(min(grace, engine.AnswerTimeout/2))
 	unsent = e.base.Close(max(grace-time.Since(start), 0))
 	e.selections.ended.Wait()
 	for _, s := range e.shards {

@@ -38,24 +38,24 @@ type feed struct {
 	history string // the last entry that was published before the topic was followed
 	oldest  string // no later than the first entry of the history that was read
 
-	behind  bool           // since an outage, or the Follow, the stream was not read to its end yet
-	backlog engine.Backlog // while something waits there, no more is read
+	catchingUp bool           // the stream was not read to its end since an outage, or the Follow
+	backlog    engine.Backlog // while messages wait there, the stream is not read
 
-	brief  bool // the last message has a Keep: the stream may be gone
-	broken bool // the key is not a stream
-	seen   engine.Recent
+	expires   bool // the last message has a Keep: the stream may have expired
+	notStream bool // the key is not a stream
+	seen      engine.Recent
 }
 
-// verify looks whether the entries that were read last are still there. If one is missing, either
-// the stream was trimmed, and other entries went unread, or the broker has lost entries, and
-// numbers new ones from an earlier point. Then the stream is read again from its history on, and
-// seen tells which messages are new. seen does not know all messages of the history, because only
-// the end of that is read. If nothing is left of that end, the stream is another one, with numbers
-// of its own, and is read from its beginning. Of a stream that had no entries, verify asks only
-// whether its key is still none or a stream.
+// verify asks the broker for the entries that were read last. If one is missing, either the stream
+// was trimmed, and other entries went unread, or the broker has lost entries and numbers new ones
+// from an earlier point. Then the stream is read again from its history on, and seen tells which
+// messages are new. seen does not know all messages of the history, because only the end of the
+// history is read. If no entry of that end is left, the stream is another one, with its own
+// numbers, and is read from its beginning. If a stream had no entries, verify only checks that its
+// key is not of another type.
 func (r *reader) verify() error {
 	for _, fd := range r.all() {
-		fd.broken, fd.behind = false, true // it is tried again
+		fd.notStream, fd.catchingUp = false, true // it is tried again
 	}
 	known := slices.DeleteFunc(r.all(), func(fd *feed) bool { return fd.last == "" })
 	var gone []*feed
@@ -65,7 +65,7 @@ func (r *reader) verify() error {
 		return p.XRange(ctx, fd.key, fd.last, fd.last)
 	}, func(fd *feed, found []goredis.XMessage) {
 		if len(found) == 0 && fd.last != beginning {
-			if !fd.brief {
+			if !fd.expires {
 				r.Log.Info("redis: the last message of a topic is gone, some may be missing",
 					"topic", fd.topic)
 			}
@@ -86,13 +86,13 @@ func (r *reader) verify() error {
 	})
 }
 
-// load gives the hub the history of the topics whose history is still to come. What was published
-// after the Follow is left to be read as news. The order of the stream decides which is which. The
-// broker puts its time into the IDs, and load asks it for the time, so the clock of the broker is
-// compared only with itself.
+// load gives the hub the history of the topics for which it has none yet. Messages that were
+// published after the Follow are not history, and are read later. The IDs of the entries have the
+// broker's time, and load asks the broker for its time now, so the broker's clock is compared only
+// with itself.
 func (r *reader) load(all []*feed) error {
 	fresh := slices.DeleteFunc(slices.Clone(all), func(fd *feed) bool {
-		return fd.last != "" || fd.broken
+		return fd.last != "" || fd.notStream
 	})
 	if len(fresh) == 0 {
 		return nil
@@ -103,7 +103,7 @@ func (r *reader) load(all []*feed) error {
 	if err != nil {
 		return err
 	}
-	at := time.Now() // a little late, so that in doubt an entry is taken for news
+	at := time.Now() // a little late: so an entry counts as published after the Follow if in doubt
 	pages := make(map[*feed]*page)
 	for _, fd := range fresh {
 		pages[fd] = &page{from: uint64(max(now.Add(fd.since.Sub(at)).UnixMilli(), 1)), end: "+"}
@@ -121,7 +121,7 @@ func (r *reader) load(all []*feed) error {
 				return
 			}
 			slices.Reverse(pg.found)
-			history := fd.remember(pg.found)
+			history := fd.unseen(pg.found)
 			for _, m := range fd.pending {
 				if !slices.ContainsFunc(history, func(o *pubsub.Message) bool {
 					return o.ID == m.ID
@@ -143,12 +143,12 @@ func (r *reader) load(all []*feed) error {
 
 // page is how far the history of a topic has been read, backwards from its end.
 type page struct {
-	from  uint64             // when it was followed: milliseconds since 1970 of the broker
-	end   string             // the last entry of the next page: "+" before the first page
-	found []goredis.XMessage // the latest one first
-	bytes int
-	old   int    // of those found, how many are history for all
-	last  string // the latest entry that is history
+	from         uint64             // when it was followed: milliseconds since 1970 of the broker
+	end          string             // the last entry of the next page: "+" before the first page
+	found        []goredis.XMessage // the latest one first
+	bytes        int
+	historyCount int    // how many of found are older than from
+	last         string // the latest entry that is history
 }
 
 // add takes the next page, and reports whether another one is to be read. History is read as far as
@@ -156,10 +156,10 @@ type page struct {
 func (pg *page) add(found []goredis.XMessage, hub *pubsub.Hub, depth int) (more bool) {
 	for _, x := range found {
 		ms, seq := position(x.ID)
-		pg.end = before(ms, seq)
+		pg.end = idBefore(ms, seq)
 		if ms < pg.from {
 			pg.last = cmp.Or(pg.last, x.ID)
-			pg.old++
+			pg.historyCount++
 		} else if id, _ := x.Values[fieldID].(string); !strings.HasPrefix(id, hub.Origin()+"-") {
 			continue // it is read again, as news; ours are not, and the hub knows them
 		}
@@ -171,10 +171,10 @@ func (pg *page) add(found []goredis.XMessage, hub *pubsub.Hub, depth int) (more 
 	case len(found) < perPage:
 		return false
 	case pg.last == "": // all of it is news, and there may be much
-		pg.end = before(pg.from, 0)
+		pg.end = idBefore(pg.from, 0)
 		return true
 	}
-	return pg.old <= depth && pg.bytes <= hub.Limits.TopicBytes
+	return pg.historyCount <= depth && pg.bytes <= hub.Limits.TopicBytes
 }
 
 // position splits the ID of an entry.
@@ -185,24 +185,23 @@ func position(id string) (ms, seq uint64) {
 	return ms, seq
 }
 
-// older reports whether there may be entries behind one that are older than ms, milliseconds of the
-// broker's clock. The broker never gives an ID below that of the entry before.
-func older(id string, ms uint64) bool {
+// isOlder reports whether there may be entries behind one that are older than ms, milliseconds of
+// the broker's clock. The broker never gives an ID below that of the entry before.
+func isOlder(id string, ms uint64) bool {
 	at, _ := position(id)
 	return at < ms
 }
 
-// before returns the greatest ID below one that is not 0-0.
-func before(ms, seq uint64) string {
+// idBefore returns the greatest ID below one that is not 0-0.
+func idBefore(ms, seq uint64) string {
 	if seq == 0 {
 		return fmt.Sprint(ms-1, "-", uint64(math.MaxUint64))
 	}
 	return fmt.Sprint(ms, "-", seq-1)
 }
 
-// ask makes one command for each feed, and calls answer with what it returns. If a key is not a
-// stream, its feed is left out until the next session, because a read of many streams would fail
-// with it.
+// ask sends one command for each feed, and calls answer with its result. If a key is not a stream,
+// its feed is left out until the next session, because a read of several streams would fail.
 func (r *reader) ask(
 	fds []*feed,
 	command func(context.Context, goredis.Pipeliner, *feed) *goredis.XMessageSliceCmd,
@@ -218,11 +217,11 @@ func (r *reader) ask(
 		cancel()
 		for i, fd := range part {
 			found, err := asked[i].Result()
-			fd.broken = goredis.HasErrorPrefix(err, "WRONGTYPE")
+			fd.notStream = goredis.HasErrorPrefix(err, "WRONGTYPE")
 			switch {
 			case err == nil:
 				answer(fd, found)
-			case fd.broken:
+			case fd.notStream:
 				r.Log.Error("redis: a topic's key in the broker is not a stream", "key", fd.key)
 				fd.to.Loaded(nil) // subscribers must not wait for it
 			default:
@@ -233,12 +232,12 @@ func (r *reader) ask(
 	return nil
 }
 
-// poll reads what has come after the last entries, and waits for block until there is something, or
-// not at all if block is negative. If wake is given, it reads that stream as well, whose entries
-// carry nothing. more reports whether there is more than was read. What has come since the session
-// began does not count, else a topic would always have more that is busier than this process can
-// read. It reads nothing of a topic whose subscribers have no room for what was read before: what
-// one topic has missed does not hold up others.
+// poll reads the entries after the last ones. If there are none, it waits for block, or not at all
+// if block is negative. If wake is given, it reads that stream as well, whose entries carry
+// nothing. more reports whether there are more entries. Entries since the beginning of the session
+// do not count: a topic that is busier than this process can read would always have more. poll does
+// not read topics whose subscribers have no room for messages that were read before, so such a
+// topic does not delay others.
 func (r *reader) poll(fds []*feed, wake *string, block time.Duration) (more bool, err error) {
 	var keys, positions []string
 	byKey := make(map[string]*feed, len(fds))
@@ -246,7 +245,7 @@ func (r *reader) poll(fds []*feed, wake *string, block time.Duration) (more bool
 	for _, fd := range fds {
 		if fd.backlog.Retry() {
 			waiting = true
-		} else if !fd.broken {
+		} else if !fd.notStream {
 			keys, positions = append(keys, fd.key), append(positions, fd.last)
 			byKey[fd.key] = fd
 		}
@@ -254,9 +253,9 @@ func (r *reader) poll(fds []*feed, wake *string, block time.Duration) (more bool
 	if wake != nil {
 		keys, positions = append(keys, r.wakeup), append(positions, *wake)
 	}
-	if waiting { // a broker looks at how long a read has blocked ten times a second
+	if waiting { // a broker ends reads that have blocked long enough only ten times a second
 		block = -1
-		defer time.Sleep(engine.Soon)
+		defer time.Sleep(engine.RetryAfter)
 	}
 	if len(keys) == 0 {
 		return waiting, nil
@@ -269,7 +268,7 @@ func (r *reader) poll(fds []*feed, wake *string, block time.Duration) (more bool
 	if none := err == goredis.Nil; err == nil || none {
 		if err = r.replaced(); err == nil && none {
 			for _, fd := range byKey {
-				fd.behind = false
+				fd.catchingUp = false
 			}
 			return waiting, nil
 		}
@@ -289,20 +288,20 @@ func (r *reader) poll(fds []*feed, wake *string, block time.Duration) (more bool
 			continue
 		}
 		fd.last = last
-		fd.pass(stream.Messages, r.Hub.Origin())
+		fd.deliver(stream.Messages, r.Hub.Origin())
 		if len(stream.Messages) == perStream {
-			more = more || older(last, r.begun)
+			more = more || isOlder(last, r.begun)
 			delete(byKey, fd.key)
 		}
 	}
 	for _, fd := range byKey {
-		fd.behind = false
+		fd.catchingUp = false
 	}
 	return more, nil
 }
 
-// remember returns the messages of the history that were not read before.
-func (fd *feed) remember(found []goredis.XMessage) (ms []*pubsub.Message) {
+// unseen returns the messages of the history that were not read before.
+func (fd *feed) unseen(found []goredis.XMessage) (ms []*pubsub.Message) {
 	for _, x := range found {
 		m, err := fd.parse(x)
 		if err != nil {
@@ -315,10 +314,11 @@ func (fd *feed) remember(found []goredis.XMessage) (ms []*pubsub.Message) {
 	return ms
 }
 
-// pass gives subscribers what is news to them. They have the messages of their own process already.
-func (fd *feed) pass(found []goredis.XMessage, own string) {
+// deliver gives subscribers messages that were not read before. They have the messages of their own
+// process already.
+func (fd *feed) deliver(found []goredis.XMessage, own string) {
 	var ms []*pubsub.Message
-	late := fd.behind
+	late := fd.catchingUp
 	for _, x := range found {
 		m, err := fd.parse(x)
 		if err != nil || m.origin == own {
@@ -339,6 +339,6 @@ func (fd *feed) pass(found []goredis.XMessage, own string) {
 // parse reads an entry, which need not be a message.
 func (fd *feed) parse(x goredis.XMessage) (entry, error) {
 	m, err := parseEntry(x)
-	fd.brief = err == nil && m.Keep > 0
+	fd.expires = err == nil && m.Keep > 0
 	return m, err
 }

@@ -21,7 +21,7 @@ type finder interface {
 	close()
 }
 
-func (at *place) finder() finder {
+func (at *target) finder() finder {
 	switch {
 	case at.cluster:
 		o := at.options
@@ -36,21 +36,21 @@ func (at *place) finder() finder {
 	case at.primary != "":
 		return &sentinels{name: at.primary, options: at.sentinel, addrs: at.addrs}
 	}
-	return one(at.options.Addr)
+	return singleServer(at.options.Addr)
 }
 
-// one is a server without Sentinel and cluster.
-type one string
+// singleServer is a server without Sentinel and cluster.
+type singleServer string
 
-func (o one) find(context.Context, string) (string, error) { return string(o), nil }
-func (one) close()                                         {}
+func (o singleServer) find(context.Context, string) (string, error) { return string(o), nil }
+func (singleServer) close()                                         {}
 
-// fresh is for how long the answer to one goroutine serves others, which ask at the same time when
-// a node has failed.
-const fresh = 20 * time.Millisecond
+// reuseFor is for how long the answer to one goroutine serves others, which ask at the same time
+// when a node has failed.
+const reuseFor = 20 * time.Millisecond
 
-// nodes are those of a cluster. go-redis keeps the map of slots, and learns of nodes that are not
-// in the URL.
+// nodes finds the node of a cluster. go-redis keeps the map of slots, and learns of nodes that are
+// not in the URL.
 type nodes struct {
 	client *goredis.ClusterClient
 
@@ -73,7 +73,7 @@ func (n *nodes) find(ctx context.Context, key string) (addr string, err error) {
 func (n *nodes) ask(ctx context.Context) error {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if time.Since(n.asked) < fresh {
+	if time.Since(n.asked) < reuseFor {
 		return nil
 	}
 	// It asks for the map first, and then calls the function for each node.
@@ -112,7 +112,7 @@ func (s *sentinels) find(ctx context.Context, _ string) (addr string, err error)
 
 // ask asks one sentinel, and leaves time for the others.
 func (s *sentinels) ask(ctx context.Context, sentinel string) (addr string, err error) {
-	ctx, cancel := context.WithTimeout(ctx, engine.Patience/4)
+	ctx, cancel := context.WithTimeout(ctx, engine.AnswerTimeout/4)
 	defer cancel()
 	o := s.options
 	o.Addr = sentinel

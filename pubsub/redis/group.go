@@ -15,18 +15,18 @@ import (
 )
 
 const (
-	ahead      = 16                     // messages of a queue group that a process has at once
-	busy       = time.Second            // until a process gives back what it has no room for
-	claimEvery = time.Second            // how often it looks for what others do not mention any more
-	often      = 100 * time.Millisecond // while a member may receive what it has
-	maxListed  = 1 << 10                // of what a process has, as the broker lists it
+	prefetch      = 16                     // messages of a queue group that a process has at once
+	giveBackAfter = time.Second            // a process gives back messages without room after that
+	claimEvery    = time.Second            // how often a process claims what others have given up
+	pollEvery     = 100 * time.Millisecond // how often a process asks what members have received
+	maxListed     = 1 << 10                // pending entries in one answer of the broker
 )
 
 // consumer reads what one stream has for a queue group. The group is one of the broker's, and the
 // process is its consumer, whose name is the hub's origin.
 type consumer struct {
 	*shard
-	*choice
+	*selected
 	key, group string
 
 	client *goredis.Client
@@ -36,30 +36,31 @@ type consumer struct {
 	last   string // the highest entry that was read; empty: none
 	seen   engine.Recent
 
-	next    []held // read, but there is no room for it yet
-	held    []held // what no member has received yet
-	full    bool   // next was given back; none is read until a member has received something
-	told    time.Time
-	claimed time.Time // when it last claimed what others do not mention
-	warned  time.Time
-	cursor  string // where the next look begins
-	sparse  bool   // most of what was read last was not for the pattern
+	next       []delivery // read, but the feed has no room for them yet
+	unreceived []delivery // taken by the feed, and received by no member yet
+	full       bool       // next was given back; nothing is read until a member has received a message
+	refreshed  time.Time  // when the process last claimed its own messages again
+	claimed    time.Time  // when it last claimed messages that others have given up
+	warned     time.Time
+	cursor     string // where the next XAUTOCLAIM begins
+	sparse     bool   // most of the entries of the last read were not for the pattern
 }
 
-// held is a message, and the entry that has it. number counts those that the feed has taken.
-type held struct {
+// delivery is a message of a queue group that the broker has given to this process. entry is the
+// ID of its entry, and number counts the messages that the feed has taken.
+type delivery struct {
 	*pubsub.Message
-	entry  string
-	number uint64
-	loose  bool // the group was made anew since, and knows nothing of it
+	entry     string
+	number    uint64
+	groupLost bool // the group was made anew since, and the broker does not list the entry
 }
 
 func (c *consumer) run() {
-	defer c.Report(c, nil) // what is not selected any more is not cut off
+	defer c.Report(c, nil) // a group that is not selected any more does not miss the broker
 	var b engine.Backoff
 	for {
 		err := c.session(&b)
-		if c.left.Err() != nil {
+		if c.ctx.Err() != nil {
 			c.release()
 			return
 		}
@@ -69,7 +70,7 @@ func (c *consumer) run() {
 		}
 		select {
 		case <-time.After(b.Next()):
-		case <-c.left.Done():
+		case <-c.ctx.Done():
 		}
 	}
 }
@@ -88,13 +89,13 @@ func (c *consumer) open(ctx context.Context) (disconnect func(), err error) {
 
 // session reads until there is an error, or the last member has left.
 func (c *consumer) session(b *engine.Backoff) error {
-	disconnect, err := c.open(c.left)
+	disconnect, err := c.open(c.ctx)
 	if err != nil {
 		return err
 	}
 	defer disconnect()
 	if c.Pattern {
-		if err := c.keep(c.client); err != nil {
+		if err := c.keepAllStream(c.client); err != nil {
 			return err
 		}
 	}
@@ -103,17 +104,17 @@ func (c *consumer) session(b *engine.Backoff) error {
 		return err
 	}
 	if !known {
-		for _, some := range [][]held{c.held, c.next} {
+		for _, some := range [][]delivery{c.unreceived, c.next} {
 			for i := range some {
-				some[i].loose = true
+				some[i].groupLost = true
 			}
 		}
 	}
-	mine, err := c.mine()
+	mine, err := c.pendingEntries()
 	if err != nil {
 		return err
 	}
-	c.told = time.Time{} // to be mentioned
+	c.refreshed = time.Time{} // so offerAndAck claims them again
 	if err := c.receive(mine); err != nil {
 		return err
 	}
@@ -122,43 +123,44 @@ func (c *consumer) session(b *engine.Backoff) error {
 	kept, stood := time.Now(), false
 	for wait, idle := time.Millisecond, time.Now(); ; {
 		if c.Pattern && time.Since(kept) > keepEvery {
-			if err := c.keep(c.client); err != nil {
+			if err := c.keepAllStream(c.client); err != nil {
 				return err
 			}
 			kept = time.Now()
 		}
-		changed, err := c.settle()
+		changed, err := c.offerAndAck()
 		switch {
 		case err != nil:
 			return err
-		case c.left.Err() != nil:
-			return c.left.Err()
+		case c.ctx.Err() != nil:
+			return c.ctx.Err()
 		case changed:
 			wait, idle, c.full = time.Millisecond, time.Now(), false
-		case len(c.next) > 0 && time.Since(idle) > busy: // others may have time
+		case len(c.next) > 0 && time.Since(idle) > giveBackAfter: // for other processes
 			if err := c.giveBack(c.next); err != nil {
 				return err
 			}
 			c.next, c.full = nil, true
 		}
-		if c.full = c.full && len(c.held) > 0; c.full || len(c.next) > 0 || len(c.held) >= ahead {
+		if c.full = c.full && len(c.unreceived) > 0; c.full || len(c.next) > 0 ||
+			len(c.unreceived) >= prefetch {
 			stood = stood || c.full
 			select {
 			case <-time.After(wait):
-			case <-c.left.Done():
+			case <-c.ctx.Done():
 			}
-			wait = min(2*wait, often)
+			wait = min(2*wait, pollEvery)
 			continue
 		}
 		if stood {
-			if err := c.missed(); err != nil {
+			if err := c.checkTrimmed(); err != nil {
 				return err
 			}
 			stood = false
 		}
 		block := claimEvery
-		if len(c.held) > 0 {
-			block, wait = wait, min(2*wait, often)
+		if len(c.unreceived) > 0 {
+			block, wait = wait, min(2*wait, pollEvery)
 		}
 		got, err := c.read(block)
 		if err != nil {
@@ -169,7 +171,7 @@ func (c *consumer) session(b *engine.Backoff) error {
 			return err
 		}
 		c.sparse = c.Pattern && len(c.next)-had < len(got)/2
-		if n := min(len(c.held)+len(c.next)-ahead, len(c.next)); n > 0 { // more than was to be expected
+		if n := min(len(c.unreceived)+len(c.next)-prefetch, len(c.next)); n > 0 { // see sparse
 			rest := c.next[len(c.next)-n:]
 			c.next = c.next[:len(c.next)-n]
 			if err := c.giveBack(rest); err != nil {
@@ -179,15 +181,16 @@ func (c *consumer) session(b *engine.Backoff) error {
 	}
 }
 
-// above reports whether the ID of one entry is above another's.
-func above(a, b string) bool {
+// isAbove reports whether the ID of one entry is above another's.
+func isAbove(a, b string) bool {
 	ms, seq := position(a)
 	toMS, toSeq := position(b)
 	return ms > toMS || ms == toMS && seq > toSeq
 }
 
-// mine returns what the broker has given to this process, and has no acknowledgement of.
-func (c *consumer) mine() ([]goredis.XMessage, error) {
+// pendingEntries returns the entries that the broker has given to this process and that it has not
+// acknowledged.
+func (c *consumer) pendingEntries() ([]goredis.XMessage, error) {
 	ctx, cancel := c.Within(0)
 	defer cancel()
 	got, err := c.client.XReadGroup(ctx, &goredis.XReadGroupArgs{Group: c.group,
@@ -198,17 +201,17 @@ func (c *consumer) mine() ([]goredis.XMessage, error) {
 	return got[0].Messages, nil
 }
 
-// read returns what is next, for as many messages as the process may have. Now and then that is
-// what another process has left.
+// read returns the next entries, as many as the process may have. Now and then it returns entries
+// that another process has given up.
 func (c *consumer) read(block time.Duration) ([]goredis.XMessage, error) {
-	room := int64(ahead - len(c.held))
+	room := int64(prefetch - len(c.unreceived))
 	if time.Since(c.claimed) > claimEvery {
-		if got, err := c.inherit(room); err != nil || len(got) > 0 {
+		if got, err := c.autoClaim(room); err != nil || len(got) > 0 {
 			return got, err
 		}
 	}
 	if c.sparse {
-		room = perTap
+		room = perPatternRead
 	}
 	ctx, cancel := c.Within(block)
 	defer cancel()
@@ -227,9 +230,9 @@ func (c *consumer) read(block time.Duration) ([]goredis.XMessage, error) {
 	return got[0].Messages, nil
 }
 
-// missed tells the log if the stream was trimmed beyond what the group has read, which it does no
-// more than once a minute.
-func (c *consumer) missed() error {
+// checkTrimmed logs, at most once a minute, that the stream was trimmed beyond the entries that the
+// group has read.
+func (c *consumer) checkTrimmed() error {
 	if time.Since(c.warned) < time.Minute {
 		return nil
 	}
@@ -241,20 +244,20 @@ func (c *consumer) missed() error {
 		return err
 	}
 	for _, g := range groups.Val() {
-		if g.Name == c.group && len(oldest.Val()) > 0 && above(oldest.Val()[0].ID, g.LastDeliveredID) {
+		if g.Name == c.group && len(oldest.Val()) > 0 && isAbove(oldest.Val()[0].ID, g.LastDeliveredID) {
 			c.warned = time.Now()
 			c.Log.Warn("redis: members of a queue group are too slow, messages may be missing",
-				"name", c.Name, "group", c.choice.Group)
+				"name", c.Name, "group", c.selected.Group)
 		}
 	}
 	return nil
 }
 
-// inherit takes as many as room of what others do not mention any more. The broker looks at some of
-// what is given out, so more than one look may be needed. It is asked for IDs first: a broker of
-// version 6.2 has null in the place of an entry that was deleted, which the library does not
-// understand.
-func (c *consumer) inherit(room int64) (got []goredis.XMessage, err error) {
+// autoClaim claims at most room entries that other processes have not claimed again for ackWait.
+// The broker scans some of the pending entries with each call, so more than one call may be needed.
+// autoClaim asks for IDs first: for a deleted entry, a broker of version 6.2 returns null, which
+// the library does not understand.
+func (c *consumer) autoClaim(room int64) (got []goredis.XMessage, err error) {
 	ctx, cancel := c.Within(0)
 	defer cancel()
 	ids, next, err := c.client.XAutoClaimJustID(ctx, &goredis.XAutoClaimArgs{
@@ -279,20 +282,20 @@ func (c *consumer) inherit(room int64) (got []goredis.XMessage, err error) {
 		return nil, err
 	}
 	for i, id := range ids {
-		// without fields it is useless
+		// An entry that is gone has no fields, and receive drops it.
 		got = append(got, append(found[i].Val(), goredis.XMessage{ID: id})[0])
 	}
 	return got, nil
 }
 
-// receive takes entries, some of which may have come before.
+// receive adds entries to next, except those that have come before.
 func (c *consumer) receive(got []goredis.XMessage) error {
 	var useless []string
 	for _, x := range got {
-		if c.last == "" || above(x.ID, c.last) {
+		if c.last == "" || isAbove(x.ID, c.last) {
 			c.last = x.ID
 		}
-		if c.has(x.ID) { // it was given again, and still waits
+		if c.has(x.ID) { // the broker has given it again
 			continue
 		}
 		e, err := parseEntry(x)
@@ -309,17 +312,17 @@ func (c *consumer) receive(got []goredis.XMessage) error {
 			continue
 		}
 		e.Topic = topic
-		c.next = append(c.next, held{Message: e.Message, entry: x.ID})
+		c.next = append(c.next, delivery{Message: e.Message, entry: x.ID})
 	}
 	return c.acknowledge(useless)
 }
 
 func (c *consumer) has(entry string) bool {
-	is := func(h held) bool { return h.entry == entry }
-	return slices.ContainsFunc(c.held, is) || slices.ContainsFunc(c.next, is)
+	is := func(h delivery) bool { return h.entry == entry }
+	return slices.ContainsFunc(c.unreceived, is) || slices.ContainsFunc(c.next, is)
 }
 
-// acknowledge has the broker forget entries.
+// acknowledge sends XACK for entries.
 func (c *consumer) acknowledge(entries []string) error {
 	if len(entries) == 0 {
 		return nil
@@ -329,17 +332,17 @@ func (c *consumer) acknowledge(entries []string) error {
 	return c.client.XAck(ctx, c.key, c.group, entries...).Err()
 }
 
-// settle gives the feed what it has room for, and acknowledges what members have received. It
-// reports whether anything has changed.
-func (c *consumer) settle() (changed bool, err error) {
-	if time.Since(c.told) > ackWait/3 {
-		if err := c.mention(); err != nil {
+// offerAndAck gives the feed the messages that it has room for, and acknowledges those that members
+// have received. It reports whether either has changed anything.
+func (c *consumer) offerAndAck() (changed bool, err error) {
+	if time.Since(c.refreshed) > ackWait/3 {
+		if err := c.refreshClaims(); err != nil {
 			return false, err
 		}
 	}
 	var done []string
-	c.choice.mu.Lock()
-	for len(c.next) > 0 && c.left.Err() == nil {
+	c.selected.mu.Lock()
+	for len(c.next) > 0 && c.ctx.Err() == nil {
 		h := c.next[0]
 		before, _ := c.to.Progress()
 		if rest := c.to.Offer([]*pubsub.Message{h.Message}); len(rest) > 0 {
@@ -347,33 +350,34 @@ func (c *consumer) settle() (changed bool, err error) {
 		}
 		taken, _ := c.to.Progress()
 		if taken == before {
-			if c.left.Err() != nil {
+			if c.ctx.Err() != nil {
 				break // it was left just then
 			}
 			done = append(done, h.entry) // it is for no member
 		} else {
 			h.number = taken
-			c.held = append(c.held, h)
+			c.unreceived = append(c.unreceived, h)
 		}
 		c.next, changed = c.next[1:], true
 	}
 	_, received := c.to.Progress()
-	c.choice.mu.Unlock()
+	c.selected.mu.Unlock()
 	n := 0
-	for ; n < len(c.held) && c.held[n].number <= received; n++ {
-		done = append(done, c.held[n].entry)
+	for ; n < len(c.unreceived) && c.unreceived[n].number <= received; n++ {
+		done = append(done, c.unreceived[n].entry)
 	}
 	if err := c.acknowledge(done); err != nil {
 		return changed, err
 	}
-	c.held = c.held[n:]
+	c.unreceived = c.unreceived[n:]
 	return changed || n > 0, nil
 }
 
-// mention tells the broker what the process still has. If it has not done so for long, others may
-// have some of that, or have dealt with it: what no member can have received is theirs then.
-func (c *consumer) mention() error {
-	if len(c.held)+len(c.next) > 0 {
+// refreshClaims claims the messages again that the process has, so that others do not claim them.
+// If it has not done so for long, others may have claimed some: those in next, which no member can
+// have received, are dropped here then.
+func (c *consumer) refreshClaims() error {
+	if len(c.unreceived)+len(c.next) > 0 {
 		ctx, cancel := c.Within(0)
 		defer cancel()
 		listed, err := c.client.XPendingExt(ctx, &goredis.XPendingExtArgs{Stream: c.key, Group: c.group,
@@ -381,28 +385,28 @@ func (c *consumer) mention() error {
 		if err != nil {
 			return err
 		}
-		gone := func(h held) bool {
+		gone := func(h delivery) bool {
 			return !slices.ContainsFunc(listed, func(x goredis.XPendingExt) bool {
 				return x.ID == h.entry
 			})
 		}
-		c.next = slices.DeleteFunc(c.next, func(h held) bool {
-			if h.loose || !gone(h) {
+		c.next = slices.DeleteFunc(c.next, func(h delivery) bool {
+			if h.groupLost || !gone(h) {
 				return false
 			}
 			c.seen.Forget(h.ID)
 			return true
 		})
-		if err := c.claim(slices.DeleteFunc(slices.Concat(c.held, c.next), gone), 0); err != nil {
+		if err := c.claim(slices.DeleteFunc(slices.Concat(c.unreceived, c.next), gone), 0); err != nil {
 			return err
 		}
 	}
-	c.told = time.Now()
+	c.refreshed = time.Now()
 	return nil
 }
 
-// claim says that the process has messages, and has had them for as long as idle.
-func (c *consumer) claim(some []held, idle time.Duration) error {
+// claim tells the broker by XCLAIM that the process has messages, and has had them for idle.
+func (c *consumer) claim(some []delivery, idle time.Duration) error {
 	if len(some) == 0 {
 		return nil
 	}
@@ -415,15 +419,15 @@ func (c *consumer) claim(some []held, idle time.Duration) error {
 	return c.client.Do(ctx, append(args, "IDLE", idle.Milliseconds(), "JUSTID")...).Err()
 }
 
-// giveBack lets other processes have messages: they look as if they had been forgotten here.
-func (c *consumer) giveBack(some []held) error {
+// giveBack lets other processes claim messages: it sets their idle time above ackWait.
+func (c *consumer) giveBack(some []delivery) error {
 	for _, h := range some {
 		c.seen.Forget(h.ID)
 	}
 	return c.claim(some, 2*ackWait)
 }
 
-// release gives back what no member has received when the last one has left.
+// release gives back the messages that no member has received when the last member has left.
 func (c *consumer) release() {
 	if !c.joined || c.Context.Err() != nil {
 		return
@@ -434,21 +438,21 @@ func (c *consumer) release() {
 			return err
 		}
 		defer disconnect()
-		if _, err := c.settle(); err != nil {
+		if _, err := c.offerAndAck(); err != nil {
 			return err
 		}
-		mine, err := c.mine() // among them may be some whose delivery was cut short
+		mine, err := c.pendingEntries() // some of them may not have reached this process
 		if err != nil {
 			return err
 		}
-		var some []held
+		var some []delivery
 		for _, x := range mine {
-			some = append(some, held{entry: x.ID, Message: new(pubsub.Message)})
+			some = append(some, delivery{entry: x.ID, Message: new(pubsub.Message)})
 		}
 		return c.giveBack(some)
 	}()
 	if err != nil && !errors.Is(err, goredis.ErrClosed) {
-		c.Log.Info("redis: others get what a queue group has left later", "group", c.choice.Group,
+		c.Log.Info("redis: others get what a queue group has left later", "group", c.selected.Group,
 			"error", err)
 	}
 }

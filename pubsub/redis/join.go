@@ -13,14 +13,13 @@ import (
 
 // Variables for tests.
 var (
-	ackWait    = 30 * time.Second // until another process gets what one has and does not mention
+	ackWait    = 30 * time.Second // others may claim messages that were not claimed again so long
 	memberless = 5 * time.Minute  // how long a queue group lives without any process
-	// until what has nothing and is silent is forgotten: a process, a group
-	forgotten = time.Hour
+	forgotten  = time.Hour        // silent processes without messages, and groups, are removed
 )
 
-// join makes the group, unless it is there, and the process a consumer of it. known reports whether
-// it was one before: then the broker knows what it has.
+// join makes the group, unless it is there, and makes the process a consumer of it. known reports
+// whether the process was one before: then the broker lists the entries that the process has.
 func (c *consumer) join() (known bool, err error) {
 	ctx, cancel := c.Within(0)
 	defer cancel()
@@ -36,8 +35,8 @@ func (c *consumer) join() (known bool, err error) {
 		if err != nil {
 			return false, err
 		}
-		from = before(uint64(max(now.Add(c.since.Sub(at)).UnixMilli(), 1)), 0)
-	case none || above(from, info.LastGeneratedID): // another one, of which all is news
+		from = idBefore(uint64(max(now.Add(c.since.Sub(at)).UnixMilli(), 1)), 0)
+	case none || isAbove(from, info.LastGeneratedID): // another stream, all of which is new
 		from = beginning
 	}
 	var there []goredis.XInfoConsumer
@@ -55,7 +54,7 @@ func (c *consumer) join() (known bool, err error) {
 	} else {
 		made = p.XGroupCreate(ctx, c.key, c.group, from)
 	}
-	c.succeed(ctx, p, there, from)
+	c.dropConsumers(ctx, p, there, from)
 	came := p.XGroupCreateConsumer(ctx, c.key, c.group, c.Hub.Origin())
 	all, err := exec(ctx, p)
 	if goredis.HasErrorPrefix(made.Err(), "BUSYGROUP") { // it is there
@@ -66,15 +65,16 @@ func (c *consumer) join() (known bool, err error) {
 		}
 	}
 	if err == nil && !c.joined {
-		err = c.sweep(ctx)
+		err = c.destroyForgotten(ctx)
 	}
 	c.joined = c.joined || err == nil
 	return came.Val() == 0, err
 }
 
-// succeed looks at the processes that the group had before this one came, among them perhaps this
-// one. If all of them have gone, the group begins anew.
-func (c *consumer) succeed(
+// dropConsumers removes consumers that are gone. there are the consumers that the group had before
+// this process joined, perhaps with this process among them. If all of them are gone, the group
+// begins anew.
+func (c *consumer) dropConsumers(
 	ctx context.Context, p goredis.Pipeliner, there []goredis.XInfoConsumer, from string,
 ) {
 	anew := silent(there, memberless)
@@ -95,9 +95,9 @@ func silent(all []goredis.XInfoConsumer, d time.Duration) bool {
 	})
 }
 
-// sweep destroys the stream's other queue groups that have been forgotten. If a process comes back
-// to one, it makes it again.
-func (c *consumer) sweep(ctx context.Context) error {
+// destroyForgotten destroys the stream's other queue groups that no process has used for so long.
+// If a process comes back to a group, it makes the group again.
+func (c *consumer) destroyForgotten(ctx context.Context) error {
 	groups, err := c.client.XInfoGroups(ctx, c.key).Result()
 	if err != nil {
 		return err
@@ -117,10 +117,10 @@ func (c *consumer) sweep(ctx context.Context) error {
 	return nil
 }
 
-// groupName is how the broker calls a queue group of a topic or a pattern.
+// groupName is the broker's name for a queue group of a topic or a pattern.
 func groupName(name, group string) string { return fmt.Sprint(len(name), ":", name, ":", group) }
 
-// isGroup reports whether a group of the broker's is a queue group, and not another program's.
+// isGroup reports whether a group of the broker is a queue group of ours, not another program's.
 func isGroup(name string) bool {
 	length, rest, _ := strings.Cut(name, ":")
 	n := 0

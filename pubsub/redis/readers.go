@@ -12,8 +12,8 @@ import (
 	"github.com/lwango/lwango/pubsub/internal/engine"
 )
 
-// perReader is how many topics one reader reads: a read costs the broker a little for each,
-// whichever of them has something.
+// perReader is how many topics one reader reads: a read costs the broker a little for each, also
+// for those without new entries.
 const perReader = 128
 
 // reader is a goroutine that reads some of a shard's topics, with a connection of its own.
@@ -30,14 +30,14 @@ type reader struct {
 	feeds map[string]*feed // by topic, under the shard's lock
 }
 
-// all returns what the reader is to read.
+// all returns the topics that the reader reads.
 func (r *reader) all() []*feed {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return slices.Collect(maps.Values(r.feeds))
 }
 
-// done reports whether there is nothing to read, and then takes the reader out.
+// done reports whether the reader has no topics, and then removes the reader.
 func (r *reader) done() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -50,7 +50,7 @@ func (r *reader) done() bool {
 
 // run reads, in sessions that come and go.
 func (r *reader) run() {
-	defer r.Report(r, nil) // a reader that has returned is not cut off
+	defer r.Report(r, nil) // a reader that has returned does not miss the broker
 	var b engine.Backoff
 	for {
 		err := r.session(&b)
@@ -61,12 +61,12 @@ func (r *reader) run() {
 		wait := time.After(b.Next())
 		for waiting := true; waiting; {
 			var again <-chan time.Time
-			for _, fd := range r.all() { // subscribers shall not wait that long for history
+			for _, fd := range r.all() { // subscribers must not wait that long for history
 				if fd.last == "" {
 					fd.to.Loaded(nil)
 				}
-				if fd.backlog.Retry() && again == nil { // nor for each other
-					again = time.After(engine.Soon)
+				if fd.backlog.Retry() && again == nil {
+					again = time.After(engine.RetryAfter)
 				}
 			}
 			select {
@@ -81,22 +81,22 @@ func (r *reader) run() {
 	}
 }
 
-// greet asks the broker for an answer, and for its time. If no topic is followed, the session asks
-// nothing else, and the lack of an error would mean nothing. A broker that still loads tells the
-// time all the same.
-func (r *reader) greet() error {
+// ping sends PING, and asks the broker for its time. If no topic is followed, the session sends no
+// other command that would find an error. A broker that is still loading answers TIME, but not
+// PING.
+func (r *reader) ping() error {
 	ctx, cancel := r.Within(0)
 	defer cancel()
 	err := r.client.Ping(ctx).Err()
 	if err == nil {
-		r.begun, err = began(ctx, r.client)
+		r.begun, err = brokerMillis(ctx, r.client)
 	}
 	return err
 }
 
-// replaced returns an error if the connection is not the session's first one. The client
-// opens another one, without an error, if it finds between two commands that the broker has closed
-// it; and the broker may have forgotten meanwhile what was read.
+// replaced returns an error if the connection is not the session's first one. If the broker has
+// closed the connection between two commands, the client opens another one, without an error; and
+// the broker may have lost entries meanwhile.
 func (r *reader) replaced() error {
 	if r.opened.Load() > 1 {
 		return errReplaced
@@ -106,8 +106,8 @@ func (r *reader) replaced() error {
 
 var errReplaced = errors.New("the broker has closed the connection")
 
-// session connects, catches up with what was missed, and then reads what comes, until there is an
-// error, or nothing to read any more.
+// session connects, reads the entries that were missed, and then new ones, until there is an error,
+// or the reader has no topics any more.
 func (r *reader) session(b *engine.Backoff) error {
 	opened := new(atomic.Int32)
 	client, disconnect, err := r.connect(func() { opened.Add(1) })
@@ -116,7 +116,7 @@ func (r *reader) session(b *engine.Backoff) error {
 	}
 	defer disconnect()
 	r.client, r.opened = client, opened
-	if err := r.greet(); err != nil {
+	if err := r.ping(); err != nil {
 		return err
 	}
 	if err := r.verify(); err != nil {

@@ -12,19 +12,19 @@ import (
 // selections are the patterns and queue groups that are selected.
 type selections struct {
 	mu      sync.Mutex
-	all     map[pubsub.Selection]*choice
-	leaving map[pubsub.Selection]*choice // groups that were left; they may have messages yet
+	all     map[pubsub.Selection]*selected
+	leaving map[pubsub.Selection]*selected // unselected groups, which may still have messages
 	closed  bool
 	ended   sync.WaitGroup // of goroutines of groups
 }
 
-// choice is a pattern or a queue group, from one Select to its Unselect.
-type choice struct {
+// selected is a pattern or a queue group, from one Select to its Unselect.
+type selected struct {
 	pubsub.Selection
-	since time.Time // when it was selected
-	left  context.Context
-	leave context.CancelFunc
-	done  sync.WaitGroup // of its goroutines, if it is a group
+	since  time.Time // when it was selected
+	ctx    context.Context
+	cancel context.CancelFunc
+	done   sync.WaitGroup // of its goroutines, if it is a group
 
 	mu sync.Mutex // held around calls of the feed, which may be made for several shards
 	to *pubsub.Feed
@@ -34,9 +34,9 @@ type choice struct {
 // only as long as a process follows a pattern. So a pattern begins when the broker has heard of it,
 // and it needs a broker of version 6.2, as does a queue group.
 //
-// What a process has of a group when it is killed is given to another one after half a minute. A
-// message may be given twice, to two processes, if it was sent twice, or received while the broker
-// was away.
+// If a process is killed, its messages of a group are given to another process after half a minute.
+// A message may be given twice, to two processes, if it was sent twice, or received while the
+// broker was away.
 func (e *Engine) Select(s pubsub.Selection, to *pubsub.Feed) error {
 	all := &e.selections
 	all.mu.Lock()
@@ -45,31 +45,31 @@ func (e *Engine) Select(s pubsub.Selection, to *pubsub.Feed) error {
 		return net.ErrClosed
 	}
 	if all.all == nil {
-		all.all = make(map[pubsub.Selection]*choice)
-		all.leaving = make(map[pubsub.Selection]*choice)
+		all.all = make(map[pubsub.Selection]*selected)
+		all.leaving = make(map[pubsub.Selection]*selected)
 	}
-	c := &choice{Selection: s, since: time.Now(), to: to}
-	c.left, c.leave = context.WithCancel(e.base.Context)
+	c := &selected{Selection: s, since: time.Now(), to: to}
+	c.ctx, c.cancel = context.WithCancel(e.base.Context)
 	all.all[s] = c
 	switch {
 	case s.Group == "":
 		for _, sh := range e.shards {
-			sh.follows(c)
+			sh.followPattern(c)
 		}
 	case s.Pattern:
 		for _, sh := range e.shards {
-			all.begin(c, &consumer{shard: sh, choice: c, key: sh.prefix + allKey})
+			all.startGroup(c, &consumer{shard: sh, selected: c, key: sh.prefix + allKey})
 		}
 	default:
 		sh := e.shard(s.Name)
-		all.begin(c, &consumer{shard: sh, choice: c, key: sh.prefix + topicKeys + s.Name})
+		all.startGroup(c, &consumer{shard: sh, selected: c, key: sh.prefix + topicKeys + s.Name})
 	}
 	return nil
 }
 
-// begin starts the goroutine of a group, after that of the same group before. The caller holds the
-// lock.
-func (all *selections) begin(c *choice, r *consumer) {
+// startGroup starts the goroutine of a group. That waits for the goroutine of an earlier Select of
+// the same group. The caller holds the lock.
+func (all *selections) startGroup(c *selected, r *consumer) {
 	r.group = groupName(c.Name, c.Group)
 	before := all.leaving[c.Selection]
 	c.done.Add(1)
@@ -92,10 +92,10 @@ func (e *Engine) Unselect(s pubsub.Selection) {
 		return
 	}
 	delete(all.all, s)
-	c.leave()
+	c.cancel()
 	if s.Group == "" {
 		for _, sh := range e.shards {
-			sh.forget(c)
+			sh.unfollowPattern(c)
 		}
 		return
 	}
@@ -110,12 +110,12 @@ func (e *Engine) Unselect(s pubsub.Selection) {
 	}()
 }
 
-// release ends all groups, and waits for d at most until they have given back what they have.
+// release ends all groups, and waits for d at most until they have given back their messages.
 func (all *selections) release(d time.Duration) {
 	all.mu.Lock()
 	all.closed = true
 	for _, c := range all.all {
-		c.leave()
+		c.cancel()
 	}
 	all.mu.Unlock()
 	released := make(chan struct{})

@@ -60,7 +60,7 @@ func TestPattern(t *testing.T) {
 	// A second one, which is for less, and later; the server's own topics are for none.
 	less := two.Follow(two.Hub.Pattern("room.2"), pubsub.Options{})
 	all := two.Follow(two.Hub.Pattern(">"), pubsub.Options{})
-	publish(one.Hub.OfServer("purge"), "server")
+	publish(one.Hub.ServerTopic("purge"), "server")
 	publish(one.Hub.Topic("room.1"), "d")
 	publish(one.Hub.Topic("room.2"), "e")
 	all.Expect("d", "e")

@@ -15,10 +15,10 @@ import (
 	"github.com/lwango/lwango/pubsub/internal/engine"
 )
 
-// shard is topics whose streams are on one server: all topics without a cluster. A cluster refuses
-// a read, or a transaction, of streams in different slots, so there a shard is the topics of one
-// slot, and an outbox and readers are a shard's own. When a node is gone, the topics on others go
-// on. A shard does nothing before its first topic.
+// shard is a set of topics whose streams are on one server; without a cluster, all topics. A
+// cluster refuses a read, or a transaction, of streams in different slots, so there a shard has the
+// topics of one slot. Each shard has its own outbox and readers: when a node is gone, the topics of
+// other nodes go on. A shard does nothing before its first topic.
 type shard struct {
 	*engine.Base
 	engine *Engine
@@ -29,17 +29,17 @@ type shard struct {
 	client     *goredis.Client // nil: to be connected
 	opened     *atomic.Int32   // how many connections the client has opened
 	disconnect func()
-	all        bool       // the stream of all topics was there
-	on         connection // on which it was found last
+	allExists  bool       // the stream of all topics existed when a batch was last sent
+	allFoundOn connection // on which it was last found
 
-	mu      sync.Mutex
-	wakeups []string  // keys of the readers to wake
-	readers []*reader // The first one stays; the others return when they have nothing to read.
-	feeds   map[string]*feed
-	number  int  // of the reader that was started last
-	tap     *tap // nil: no pattern is followed
-	ended   sync.WaitGroup
-	closed  bool
+	mu            sync.Mutex
+	wakeups       []string  // keys of the readers to wake
+	readers       []*reader // The first one stays; the others return when they have nothing to read.
+	feeds         map[string]*feed
+	number        int            // of the reader that was started last
+	patternReader *patternReader // nil: no pattern is followed
+	ended         sync.WaitGroup
+	closed        bool
 }
 
 // tags are the names of the shards of a cluster, in braces in their keys. The i-th has a slot
@@ -79,7 +79,7 @@ func (e *Engine) shard(topic string) *shard {
 func (s *shard) connect(opened func()) (client *goredis.Client, disconnect func(), err error) {
 	ctx, cancel := s.Within(0)
 	defer cancel()
-	o := s.engine.place.options
+	o := s.engine.target.options
 	if o.Addr, err = s.engine.finder.find(ctx, s.prefix); err != nil {
 		return nil, nil, err
 	}
@@ -120,7 +120,7 @@ func (s *shard) follow(topic string, to *pubsub.Feed) {
 		r = s.start()
 	}
 	fd := &feed{topic: topic, key: s.prefix + topicKeys + topic, to: to, reader: r,
-		since: time.Now(), pending: s.out.Waiting(topic), behind: true,
+		since: time.Now(), pending: s.out.Waiting(topic), catchingUp: true,
 		backlog: s.Backlog(topic, to)}
 	s.feeds[topic], r.feeds[topic] = fd, fd
 	select {
@@ -139,18 +139,19 @@ func (s *shard) unfollow(topic string) {
 	}
 }
 
-// wake has a reader woken, together with whatever is sent next. The caller holds the shard's lock.
+// wake wakes readers, together with the next messages that are sent. The caller holds the shard's
+// lock.
 func (s *shard) wake(keys ...string) {
 	for _, key := range keys {
 		if !slices.Contains(s.wakeups, key) {
 			s.wakeups = append(s.wakeups, key)
 		}
 	}
-	s.out.Poke()
+	s.out.Wake()
 }
 
-// toWake takes the keys of the readers to wake.
-func (s *shard) toWake() (keys []string) {
+// takeWakeups takes the keys of the readers to wake.
+func (s *shard) takeWakeups() (keys []string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	keys, s.wakeups = s.wakeups, nil

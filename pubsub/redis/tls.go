@@ -13,9 +13,9 @@ import (
 	"github.com/lwango/lwango/pubsub/internal/engine"
 )
 
-// secured is how connections are secured. The files are read for each connection, so a certificate
+// tlsFiles is how connections are secured. The files are read for each connection, so a certificate
 // that is renewed needs no restart.
-type secured struct {
+type tlsFiles struct {
 	ca, cert, key string // files
 	name          string // that the certificate has to have; empty: the host that is dialed
 	skipVerify    bool
@@ -23,11 +23,11 @@ type secured struct {
 
 // takeTLS takes the parameters that begin with tls_ from a URL. A server is known by the host of
 // the URL, unless tls_name says otherwise. Where there are several, each is known by its own host.
-func takeTLS(take func(key string) string, on bool, host string, several bool) (*secured, error) {
-	s := &secured{ca: take("tls_ca"), cert: take("tls_cert"), key: take("tls_key"),
+func takeTLS(take func(key string) string, on bool, host string, several bool) (*tlsFiles, error) {
+	s := &tlsFiles{ca: take("tls_ca"), cert: take("tls_cert"), key: take("tls_key"),
 		name: take("tls_name")}
 	if !on {
-		if *s != (secured{}) {
+		if *s != (tlsFiles{}) {
 			return nil, errors.New("tls_ca, tls_cert, tls_key and tls_name are for rediss://")
 		}
 		return nil, nil
@@ -48,7 +48,7 @@ func takeTLS(take func(key string) string, on bool, host string, several bool) (
 }
 
 // config reads the files.
-func (s *secured) config() (*tls.Config, error) {
+func (s *tlsFiles) config() (*tls.Config, error) {
 	c := &tls.Config{MinVersion: tls.VersionTLS12, ServerName: s.name,
 		InsecureSkipVerify: s.skipVerify}
 	if s.ca != "" {
@@ -70,11 +70,11 @@ func (s *secured) config() (*tls.Config, error) {
 	return c, nil
 }
 
-func (s *secured) dial(ctx context.Context, network, addr string) (net.Conn, error) {
+func (s *tlsFiles) dial(ctx context.Context, network, addr string) (net.Conn, error) {
 	c, err := s.config()
 	if err != nil {
 		return nil, err
 	}
-	d := tls.Dialer{NetDialer: &net.Dialer{Timeout: engine.Patience}, Config: c}
+	d := tls.Dialer{NetDialer: &net.Dialer{Timeout: engine.AnswerTimeout}, Config: c}
 	return d.DialContext(ctx, network, addr)
 }

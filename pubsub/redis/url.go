@@ -15,8 +15,8 @@ import (
 	"github.com/lwango/lwango/pubsub/internal/engine"
 )
 
-// place is what a URL says: where the broker is, and how it is spoken to.
-type place struct {
+// target is what a URL says: where the broker is, and how it is spoken to.
+type target struct {
 	options goredis.Options // of a connection to a server that has streams
 	cluster bool
 
@@ -42,7 +42,7 @@ const (
 )
 
 // parse leaves to go-redis what that has in URLs: user, password, database and options.
-func parse(rawURL string) (*place, error) {
+func parse(rawURL string) (*target, error) {
 	u, err := url.Parse(rawURL)
 	if err != nil {
 		var e *url.Error // it quotes the URL, including the password
@@ -61,7 +61,7 @@ func parse(rawURL string) (*place, error) {
 		// This is the rest of a password, which an error further on could quote.
 		return nil, errors.New("a /, ? or # in a password is written %2F, %3F or %23; " + want)
 	}
-	at := new(place)
+	at := new(target)
 	scheme := strings.TrimSuffix(u.Scheme, viaSentinel)
 	sentinel := scheme != u.Scheme
 	at.cluster = strings.HasSuffix(scheme, viaCluster)
@@ -119,7 +119,8 @@ func parse(rawURL string) (*place, error) {
 	// The engine makes second attempts itself: they begin with what is not acknowledged.
 	o.MaxRetries = -1
 	o.DialerRetries = 1
-	o.DialTimeout, o.ReadTimeout, o.WriteTimeout = engine.Patience, engine.Patience, engine.Patience
+	o.DialTimeout = engine.AnswerTimeout
+	o.ReadTimeout, o.WriteTimeout = engine.AnswerTimeout, engine.AnswerTimeout
 	o.ContextTimeoutEnabled = true
 	// Each goroutine has a connection of its own, and keeps it.
 	o.PoolSize, o.PipelinePoolSize = 1, -1

@@ -27,13 +27,13 @@ func (s *shard) send(batch []engine.Item) (lost int, err error) {
 		}
 		s.opened = opened
 	}
-	wakeups := s.toWake()
+	wakeups := s.takeWakeups()
 	if len(batch)+len(wakeups) == 0 {
 		return 0, nil
 	}
 	lost, err = s.transact(batch, wakeups)
 	if err == nil && len(batch) > 0 {
-		err = s.replicated()
+		err = s.awaitReplicas()
 	}
 	if err != nil {
 		s.drop()
@@ -58,9 +58,9 @@ type connection struct {
 	number int32
 }
 
-// transact appends a batch to the streams as a transaction: all of it or nothing. So what is sent
-// again after an error arrives in the right order, if perhaps twice. lost counts the messages that
-// the broker refuses for good.
+// transact appends a batch to the streams as a transaction: all of it or nothing. So messages that
+// are sent again after an error arrive in the right order, if perhaps twice. lost counts the
+// messages that the broker refuses for good.
 func (s *shard) transact(batch []engine.Item, wakeups []string) (lost int, err error) {
 	ctx, cancel := s.Within(0)
 	defer cancel()
@@ -81,7 +81,7 @@ func (s *shard) transact(batch []engine.Item, wakeups []string) (lost int, err e
 	}
 	var again []*goredis.StringCmd
 	var followed *goredis.IntCmd
-	if s.all {
+	if s.allExists {
 		again = s.addToAll(ctx, p, batch)
 	} else if len(batch) > 0 {
 		followed = p.XLen(ctx, s.prefix+allKey)
@@ -91,17 +91,17 @@ func (s *shard) transact(batch []engine.Item, wakeups []string) (lost int, err e
 		p.PExpire(ctx, key, wakeAge)
 	}
 	all, err := exec(ctx, p)
-	gone := s.added(again)
+	gone := s.checkAdded(again)
 	if gone {
 		err = nil
 		for _, cmd := range all {
 			err = cmp.Or(err, cmd.Err())
 		}
 	}
-	// If one of the commands was carried out, all were, whatever the others return: no answer,
-	// because the connection broke just then, or that the broker has refused one. To send that one
-	// again would be too late for its order. If the transaction was carried out, at least a PEXPIRE
-	// has succeeded, because nothing keeps it from that.
+	// If one of the commands was carried out, all were, although others may have no answer, because
+	// the connection broke, or an error, because the broker has refused one. A refused message is not
+	// sent again, since the order would be wrong. If the transaction was carried out, at least a
+	// PEXPIRE has succeeded, which cannot fail.
 	if err != nil &&
 		!slices.ContainsFunc(all, func(cmd goredis.Cmder) bool { return cmd.Err() == nil }) {
 		return 0, err
@@ -115,29 +115,29 @@ func (s *shard) transact(batch []engine.Item, wakeups []string) (lost int, err e
 	}
 	at := connection{s.opened, s.opened.Load()}
 	late := followed != nil && followed.Err() == nil && followed.Val() > 0
-	if gone && at != s.on {
+	if gone && at != s.allFoundOn {
 		// The broker has forgotten the stream, or another one has taken over. Processes that follow a
 		// pattern may come back later than this one.
-		s.all, late = true, true
-		if err := s.keep(s.client); err != nil {
+		s.allExists, late = true, true
+		if err := s.keepAllStream(s.client); err != nil {
 			return 0, err
 		}
 	}
-	if late { // what comes next is in one transaction
-		s.all = true
+	if late { // from the next batch on, one transaction has both
+		s.allExists = true
 		p := s.client.TxPipeline()
 		again = s.addToAll(ctx, p, batch)
-		if _, err = exec(ctx, p); err != nil && !s.added(again) {
+		if _, err = exec(ctx, p); err != nil && !s.checkAdded(again) {
 			return 0, err
 		}
 	}
-	if s.all && len(batch) > 0 {
-		s.on = at
+	if s.allExists && len(batch) > 0 {
+		s.allFoundOn = at
 	}
 	return lost, nil
 }
 
-// addToAll appends a batch to the stream of all topics, if there is one: if anybody follows a
+// addToAll appends a batch to the stream of all topics, if that exists, because a process follows a
 // pattern.
 func (s *shard) addToAll(
 	ctx context.Context, p goredis.Pipeliner, batch []engine.Item,
@@ -151,29 +151,29 @@ func (s *shard) addToAll(
 	return added
 }
 
-// added takes the answers of addToAll. It reports whether there is no such stream, and then that is
-// no error any more.
-func (s *shard) added(all []*goredis.StringCmd) (none bool) {
+// checkAdded takes the answers of addToAll. It reports whether the stream does not exist, and
+// removes that error from the answers.
+func (s *shard) checkAdded(all []*goredis.StringCmd) (none bool) {
 	for _, cmd := range all {
 		if cmd.Err() == goredis.Nil {
 			cmd.SetErr(nil)
-			s.all, none = false, true
+			s.allExists, none = false, true
 		}
 	}
 	return none
 }
 
-// replicated waits until as many replicas as the URL asks for have what was sent. The messages
-// wait in the outbox meanwhile, and are sent again if the server fails.
-func (s *shard) replicated() error {
-	for want := s.engine.place.replicas; want > 0; {
+// awaitReplicas waits until as many replicas as the URL asks for have the batch. The messages stay
+// in the outbox meanwhile, and are sent again if the server fails.
+func (s *shard) awaitReplicas() error {
+	for want := s.engine.target.replicas; want > 0; {
 		ctx, cancel := s.Within(0)
-		n, err := s.client.Wait(ctx, want, engine.Patience/2).Result()
+		n, err := s.client.Wait(ctx, want, engine.AnswerTimeout/2).Result()
 		cancel()
 		switch {
 		case err != nil:
 			return err
-		case s.opened.Load() > 1: // that was about another connection
+		case s.opened.Load() > 1: // the answer is about another connection
 			return errReplaced
 		case int(n) >= want:
 			return nil
@@ -183,9 +183,9 @@ func (s *shard) replicated() error {
 	return nil
 }
 
-// exec runs a pipeline. If the broker refuses the connection (a password that it does not know, too
-// many clients), the library returns that as the error of the pipeline and not of the commands,
-// which look as if they had been carried out. So exec gives it to the commands.
+// exec runs a pipeline. If the broker refuses the connection (a wrong password, too many clients),
+// the library returns an error of the pipeline and none of the commands, which look as if they had
+// been carried out. So exec sets the error of the commands.
 func exec(ctx context.Context, p goredis.Pipeliner) ([]goredis.Cmder, error) {
 	cmds, err := p.Exec(ctx)
 	if err != nil && !slices.ContainsFunc(cmds, func(cmd goredis.Cmder) bool {

@@ -59,7 +59,7 @@ func enter(t *loop.Thread, name, person string) (*room, error) {
 			elsewhere: make(map[string]*roster),
 			changed:   new(loop.Promise[struct{}]),
 		}
-		r.presence = &pubsub.Presence{Topic: r.notices, Tell: r.tellChange}
+		r.presence = &pubsub.Presence{Topic: r.notices, Publish: r.tellChange}
 		rooms.open[name] = r
 		t.Loop().Go(r.keep)
 	}

@@ -28,7 +28,7 @@ func (s *server) sharePurges() {
 	if store == nil || topics == nil || s.disconnect == nil {
 		return
 	}
-	purges, changes := topics.OfServer(purgeTopic), topics.OfServer(changeTopic)
+	purges, changes := topics.ServerTopic(purgeTopic), topics.ServerTopic(changeTopic)
 	store.Share(func(text []byte, lasting bool) {
 		if lasting {
 			purges.Publish(text)
@@ -48,9 +48,9 @@ func (s *server) subscribePurges() {
 	l, own := s.loops[0], topics.Origin()+"-"
 	_ = l.Post(func() {
 		l.Go(func(t *loop.Thread) {
-			s.applyPurges(t, store, topics.OfServer(purgeTopic), own, pubsub.MaxQueue)
+			s.applyPurges(t, store, topics.ServerTopic(purgeTopic), own, pubsub.MaxQueue)
 		})
-		l.Go(func(t *loop.Thread) { s.applyPurges(t, store, topics.OfServer(changeTopic), own, 0) })
+		l.Go(func(t *loop.Thread) { s.applyPurges(t, store, topics.ServerTopic(changeTopic), own, 0) })
 	})
 }
 

@@ -135,6 +135,8 @@ var abolished = map[string]map[string]string{
 		"holder": "flusher", "kept": "idle", "listening": "notifiable", "owed": "remainder",
 		"owes": "remainder", "resting": "idle", "scarce": "spare in use", "told": "logged",
 	},
+	"pubsub": {"bare": "forms dropped", "born": "first known", "calm": "caught up", "mention": "claim",
+		"patience": "timeout", "tell": "publish", "told": "refreshed"},
 	"stream": {
 		"aside": "off loop", "crowded": "overloaded", "excuse": "reset silence of",
 		"forgive": "reset wait", "heard": "saw activity", "shaken": "handshake done",

@@ -11,57 +11,60 @@ const (
 	lateAfter = 250 * time.Millisecond
 	warnEvery = time.Minute
 
-	// Soon is when a Backlog is to be offered again: each time lets a little of the patience of Offer
-	// pass, see pubsub.Feed.
-	Soon = time.Millisecond
+	// RetryAfter is the time between two calls of Retry for a Backlog: pubsub.Feed.Offer wants to be
+	// called so often.
+	RetryAfter = time.Millisecond
 )
 
-// Late reports whether a message of this process goes to the broker so long after it was published
-// that others should take it for one of an outage: it says so to them, whose clocks may be others.
+// Late reports whether a message of this process is sent to the broker so long after it was
+// published that other processes should treat it as one of an outage. The message says so itself,
+// since the clocks of processes may differ.
 func Late(m *pubsub.Message) bool { return time.Since(m.Time) > lateAfter }
 
-// Backlog is what was read for a Feed, and has no room there yet. One goroutine uses it.
+// Backlog has messages that were read for a Feed, which has no room for them yet. One goroutine
+// uses it.
 type Backlog struct {
-	to     *pubsub.Feed
-	base   *Base
-	name   string // of the topic, or the pattern
-	ms     []*pubsub.Message
-	lost   int // that the log does not tell of yet
-	warned time.Time
+	feed    *pubsub.Feed
+	base    *Base
+	name    string // of the topic, or the pattern
+	waiting []*pubsub.Message
+	lost    int // messages that no line of the log has counted yet
+	warned  time.Time
 }
 
-// Backlog makes one for what is called name in the log.
+// Backlog makes a Backlog for a topic or pattern that lines of the log call name.
 func (b *Base) Backlog(name string, to *pubsub.Feed) Backlog {
-	return Backlog{to: to, base: b, name: name}
+	return Backlog{feed: to, base: b, name: name}
 }
 
-// Add gives the Feed the next messages. If they are late, because of an outage, those for which it
-// has no room wait, as does whatever is added then; else it takes all of them.
+// Add gives the Feed the next messages. If they are late, because of an outage, those for which the
+// Feed has no room wait in the Backlog, and so do all that are added while some wait. Otherwise the
+// Feed takes all of them.
 func (b *Backlog) Add(ms []*pubsub.Message, late bool) {
 	switch {
 	case len(ms) == 0:
-	case late || len(b.ms) > 0:
-		b.ms = b.to.Offer(append(b.ms, ms...))
+	case late || len(b.waiting) > 0:
+		b.waiting = b.feed.Offer(append(b.waiting, ms...))
 	default:
-		b.to.Deliver(ms)
+		b.feed.Deliver(ms)
 	}
 }
 
-// Retry offers what waits once more, and reports whether there is still something that does.
+// Retry offers the waiting messages once more, and reports whether some still wait.
 func (b *Backlog) Retry() (waits bool) {
-	b.ms = b.to.Offer(b.ms)
-	return len(b.ms) > 0
+	b.waiting = b.feed.Offer(b.waiting)
+	return len(b.waiting) > 0
 }
 
-// Offering waits for d, and calls offer at the beginning, and again each millisecond while it
-// reports that something waits for room: what was read does not wait for the broker as well. The
-// error is that of ctx.
-func Offering(ctx context.Context, d time.Duration, offer func() (waits bool)) error {
+// WaitOffering waits for d, and calls offer at the beginning, and again each millisecond while
+// offer reports that messages wait for room: they need not wait for the broker as well. The error
+// is that of ctx.
+func WaitOffering(ctx context.Context, d time.Duration, offer func() (waits bool)) error {
 	over := time.After(d)
 	for {
 		var again <-chan time.Time
 		if offer() {
-			again = time.After(Soon)
+			again = time.After(RetryAfter)
 		}
 		select {
 		case <-over:
@@ -73,16 +76,16 @@ func Offering(ctx context.Context, d time.Duration, offer func() (waits bool)) e
 	}
 }
 
-// Waiting returns how many messages wait, and their bytes.
+// Waiting returns the number of waiting messages and of their bytes.
 func (b *Backlog) Waiting() (n, bytes int) {
-	for _, m := range b.ms {
+	for _, m := range b.waiting {
 		bytes += len(m.Data)
 	}
-	return len(b.ms), bytes
+	return len(b.waiting), bytes
 }
 
-// Lost returns what is to be added in the place of n messages that the broker has dropped before
-// they were read. It tells the log, once a minute.
+// Lost returns what to Add in place of n messages that the broker has dropped before they were
+// read. It logs that, once a minute.
 func (b *Backlog) Lost(n int) *pubsub.Message {
 	b.lost += n
 	if time.Since(b.warned) > warnEvery {

@@ -1,8 +1,9 @@
-// Package engine is what the engines of pubsub share: the queue of what a broker is still to get,
-// the goroutines that empty it, what was read of each origin, and whether the broker is reached.
+// Package engine has what the engines of pubsub share: the queue of messages to a broker, the
+// goroutines that send them, the last message read of each origin, and whether the broker is
+// reached.
 //
 //	engine.go   Base: start, stop, whether messages are carried; Backoff
-//	outbox.go   the queue and the goroutines that empty it
+//	outbox.go   the queue and the goroutines that send it
 //	number.go   IDs of messages
 //	recent.go   which messages were read before, and which are missing
 //	backlog.go  messages that were read, on their way to a Feed
@@ -19,8 +20,8 @@ import (
 )
 
 const (
-	// Patience is how long an answer of a broker may take.
-	Patience = 2 * time.Second
+	// AnswerTimeout is how long an answer of a broker may take.
+	AnswerTimeout = 2 * time.Second
 
 	firstWait = 50 * time.Millisecond
 	maxWait   = time.Second // between two attempts to connect
@@ -31,7 +32,7 @@ const (
 type Base struct {
 	Hub     *pubsub.Hub
 	Log     *slog.Logger
-	Context context.Context // ends when Close does not wait any longer
+	Context context.Context // ends when Close stops waiting
 
 	name   string // what lines of the log begin with
 	cancel context.CancelFunc
@@ -51,8 +52,8 @@ func New(hub *pubsub.Hub, log *slog.Logger, name string) *Base {
 	return b
 }
 
-// Close lets the outboxes send what is still to be sent, within the grace period, and ends the
-// context. What is published afterwards stays in the process. It returns how many messages were not
+// Close lets the outboxes send their messages, within the grace period, and ends the context.
+// Messages that are published later stay in the process. It returns how many messages were not
 // sent.
 func (b *Base) Close(grace time.Duration) (unsent int) {
 	written := make(chan struct{})
@@ -93,12 +94,12 @@ func (b *Base) Report(who any, err error) {
 	b.Hub.SetCarried(is)
 }
 
-// Within returns a context for a command that the broker holds back for d at most.
+// Within returns a context for a command that blocks at the broker for d at most.
 func (b *Base) Within(d time.Duration) (context.Context, context.CancelFunc) {
-	return context.WithTimeout(b.Context, d+Patience)
+	return context.WithTimeout(b.Context, d+AnswerTimeout)
 }
 
-// Pause waits, and reports whether the engine goes on.
+// Pause waits for d. It returns false if the engine is closed meanwhile.
 func (b *Base) Pause(d time.Duration) bool {
 	select {
 	case <-time.After(d):
@@ -108,15 +109,15 @@ func (b *Base) Pause(d time.Duration) bool {
 	}
 }
 
-// Backoff counts attempts. Its zero value has seen none.
+// Backoff counts failed attempts. The zero Backoff has counted none.
 type Backoff struct{ wait time.Duration }
 
 // Next returns how long to wait before the next attempt. The time grows with each attempt, and is
-// random, so that processes that have lost the same broker do not all return at once.
+// random, so that processes that have lost the same broker do not all reconnect at once.
 func (b *Backoff) Next() time.Duration {
 	b.wait = min(max(2*b.wait, firstWait), maxWait)
 	return b.wait/2 + rand.N(b.wait)
 }
 
-// Reset forgets the attempts, after one that has succeeded.
+// Reset forgets the attempts, after one has succeeded.
 func (b *Backoff) Reset() { b.wait = 0 }

@@ -7,21 +7,21 @@ import (
 	"github.com/lwango/lwango/pubsub"
 )
 
-// The bounds of what waits for the broker, by number and bytes, in all outboxes together. The
-// oldest messages of the fullest outbox are dropped first.
+// The bounds of all outboxes together, by number and bytes. The oldest messages of the fullest
+// outbox are dropped first.
 const (
 	MaxQueued      = 1 << 14
 	maxQueuedBytes = 32 << 20
 )
 
-// maxBatchBytes is what is sent at once, if it is more than one message.
+// maxBatchBytes bounds the bytes of a batch of more than one message.
 const maxBatchBytes = 1 << 20
 
-// queue is what is still to be sent. Its lock is that of all outboxes.
+// queue has all outboxes, and the lock of all of them.
 type queue struct {
 	mu      sync.Mutex
 	boxes   []*Outbox
-	number  int // of messages in the outboxes that are not under way
+	number  int // of messages in the outboxes, without those in flight
 	bytes   int
 	lost    int
 	closed  bool
@@ -34,43 +34,43 @@ type Item struct {
 	*pubsub.Message
 }
 
-// Outbox is what is still to be sent to one server of the broker, in order. A goroutine sends it.
-// Any goroutine may append to it.
+// Outbox has the messages to one server of the broker, in order. A goroutine sends them. Any
+// goroutine may append to it.
 type Outbox struct {
-	base      *Base
-	send      func(batch []Item) (lost int, err error)
-	end       func()
-	most      int           // messages of a batch
-	something chan struct{} // has an element, or soon will, when there is something to do
+	base     *Base
+	send     func(batch []Item) (lost int, err error)
+	end      func()
+	maxBatch int           // messages of a batch
+	wakeup   chan struct{} // has an element, or soon will, when the goroutine has to call take
 
 	// Under the queue's lock.
-	running bool
-	poked   bool
-	items   []Item
-	bytes   int
-	flight  []Item // taken, and not acknowledged yet
+	running  bool
+	woken    bool
+	items    []Item
+	bytes    int
+	inFlight []Item // taken by the goroutine, and not acknowledged yet
 }
 
-// Outbox makes an outbox. A goroutine, which starts when there is first something to do, calls send
-// with one batch of at most so many messages after another, and again with the same one if it
-// returns an error. A batch is empty after a Poke. lost counts the messages that the broker refuses
-// for good. end is the last that the goroutine calls.
+// Outbox makes an outbox. Its goroutine starts with the first message. It calls send with one batch
+// of at most so many messages after another, and again with the same batch if send returns an
+// error. After a call of Wake a batch may be empty. lost counts the messages that the broker
+// refuses for good. The goroutine calls end before it returns.
 func (b *Base) Outbox(most int, send func(batch []Item) (lost int, err error), end func()) *Outbox {
-	o := &Outbox{base: b, most: most, send: send, end: end, something: make(chan struct{}, 1)}
+	o := &Outbox{base: b, maxBatch: most, send: send, end: end, wakeup: make(chan struct{}, 1)}
 	b.queue.mu.Lock()
 	defer b.queue.mu.Unlock()
 	b.queue.boxes = append(b.queue.boxes, o)
 	return o
 }
 
-// signal has the goroutine look. The caller holds the queue's lock.
+// signal makes the goroutine call take. The caller holds the queue's lock.
 func (o *Outbox) signal() {
 	if q := &o.base.queue; !o.running && !q.closed {
 		o.running = true
 		q.writers.Go(o.run)
 	}
 	select {
-	case o.something <- struct{}{}:
+	case o.wakeup <- struct{}{}:
 	default:
 	}
 }
@@ -112,23 +112,23 @@ func (o *Outbox) drop() {
 	q.lost++
 }
 
-// Poke has send called, with whatever is to be sent next.
-func (o *Outbox) Poke() {
+// Wake makes the goroutine call send with the next messages, or none.
+func (o *Outbox) Wake() {
 	q := &o.base.queue
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	o.poked = true
+	o.woken = true
 	o.signal()
 }
 
-// take takes what is to be sent next. todo is false if that is nothing, and closed says whether
-// anything can follow.
+// take takes the next batch. todo is false if there is nothing to send, and closed says that
+// nothing will follow.
 func (o *Outbox) take(batch []Item) (_ []Item, todo, closed bool) {
 	q := &o.base.queue
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	n, bytes := 0, 0
-	for n < min(len(o.items), o.most) && (n == 0 || bytes+len(o.items[n].Data) <= maxBatchBytes) {
+	for n < min(len(o.items), o.maxBatch) && (n == 0 || bytes+len(o.items[n].Data) <= maxBatchBytes) {
 		bytes += len(o.items[n].Data)
 		n++
 	}
@@ -140,18 +140,18 @@ func (o *Outbox) take(batch []Item) (_ []Item, todo, closed bool) {
 	o.bytes -= bytes
 	q.bytes -= bytes
 	q.number -= n
-	o.flight = batch
-	todo = n > 0 || o.poked
-	o.poked = false
+	o.inFlight = batch
+	todo = n > 0 || o.woken
+	o.woken = false
 	return batch, todo, q.closed
 }
 
-// sent notes that what was taken is done with, and returns how many messages are left.
+// sent notes that the batch was sent, and returns how many messages are left.
 func (o *Outbox) sent(lost int) (left int) {
 	q := &o.base.queue
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	o.flight = nil
+	o.inFlight = nil
 	q.lost += lost
 	return len(o.items)
 }
@@ -166,14 +166,14 @@ func (o *Outbox) run() {
 			if closed {
 				return
 			}
-			<-o.something
+			<-o.wakeup
 			continue
 		}
 		var b Backoff
 		for {
 			lost, err := o.send(batch)
 			if err == nil {
-				if o.sent(lost) <= o.most { // not 0: under traffic there is always something
+				if o.sent(lost) <= o.maxBatch { // not 0: under traffic there are always messages
 					o.base.Report(o, nil)
 				}
 				clear(batch)
@@ -203,7 +203,7 @@ func (o *Outbox) Waiting(topic string) (ms []*pubsub.Message) {
 	q := &o.base.queue
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	for _, items := range [][]Item{o.flight, o.items} {
+	for _, items := range [][]Item{o.inFlight, o.items} {
 		for _, it := range items {
 			if it.Topic == topic {
 				ms = append(ms, it.Message)
@@ -219,7 +219,7 @@ func (b *Base) Pending() (n int) {
 	defer b.queue.mu.Unlock()
 	n = b.queue.number
 	for _, o := range b.queue.boxes {
-		n += len(o.flight)
+		n += len(o.inFlight)
 	}
 	return n
 }

@@ -16,74 +16,74 @@ import (
 )
 
 const (
-	perTap    = 128              // entries that one read takes of all topics
-	maxWait   = 1 << 10          // messages of a pattern that wait before no more is read
-	keepEvery = 10 * time.Minute // how often the stream of all topics is said to be needed
+	perPatternRead = 128              // entries that one read takes of all topics
+	maxWait        = 1 << 10          // if so many messages of a pattern wait, the stream is not read
+	keepEvery      = 10 * time.Minute // how often the expiry of the stream of all topics is renewed
 )
 
-// tap reads the stream of all topics of a shard, for the patterns of this process. Processes append
-// to that stream while it is there, and one that follows a pattern creates it.
-type tap struct {
+// patternReader reads the stream of all topics of a shard, for the patterns of this process.
+// Processes append to that stream while it exists, and a process that follows a pattern creates it.
+type patternReader struct {
 	*shard
 	client *goredis.Client
 	opened *atomic.Int32
 	begun  uint64 // when the session began: milliseconds of the broker's clock
 
-	begin string    // where it was first read from
-	last  string    // entry that was read last
-	kept  time.Time // when the broker was last told that the stream is needed
+	begin     string    // the ID after which the first read began
+	last      string    // entry that was read last
+	refreshed time.Time // when the stream's expiry was last renewed
 
-	behind bool // since an outage it was not read to its end yet
+	catchingUp bool // the stream was not read to its end since an outage
 
-	patterns map[*choice]*tapped // under the shard's lock
+	patterns map[*selected]*patternFeed // under the shard's lock
 }
 
-// tapped is a pattern of a tap.
-type tapped struct {
-	*choice
-	from    uint64            // milliseconds of the broker's clock: what is older is not for it
-	known   bool              // from is
-	fresh   []*pubsub.Message // read, and not given yet
-	late    bool              // some of that is
+// patternFeed is a pattern that a patternReader reads.
+type patternFeed struct {
+	*selected
+	from    uint64            // milliseconds of the broker's clock: older entries are not for it
+	known   bool              // from is set
+	fresh   []*pubsub.Message // read, and not given to the feed yet
+	late    bool              // some of fresh are late
 	backlog engine.Backlog
-	seen    engine.Recent // by origin and topic: numbers of an origin rise in each, and not beyond
+	seen    engine.Recent // by origin and topic: numbers of an origin rise within a topic
 }
 
-// follows has the shard's topics read for a pattern.
-func (s *shard) follows(c *choice) {
+// followPattern begins to read the shard's topics for a pattern.
+func (s *shard) followPattern(c *selected) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.closed {
 		return
 	}
-	if s.tap == nil {
-		s.tap = &tap{shard: s, patterns: make(map[*choice]*tapped)}
-		s.ended.Go(s.tap.run)
+	if s.patternReader == nil {
+		s.patternReader = &patternReader{shard: s, patterns: make(map[*selected]*patternFeed)}
+		s.ended.Go(s.patternReader.run)
 	}
-	s.tap.patterns[c] = &tapped{choice: c, backlog: s.Backlog(c.Name, c.to)}
+	s.patternReader.patterns[c] = &patternFeed{selected: c, backlog: s.Backlog(c.Name, c.to)}
 }
 
-// forget undoes follows.
-func (s *shard) forget(c *choice) {
+// unfollowPattern undoes followPattern.
+func (s *shard) unfollowPattern(c *selected) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.tap != nil {
-		delete(s.tap.patterns, c)
+	if s.patternReader != nil {
+		delete(s.patternReader.patterns, c)
 	}
 }
 
-// all returns the patterns. If there are none, the tap is none of the shard's any more.
-func (t *tap) all() []*tapped {
+// all returns the patterns. If there are none, it removes the reader from its shard.
+func (t *patternReader) all() []*patternFeed {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if len(t.patterns) == 0 && t.tap == t {
-		t.tap = nil
+	if len(t.patterns) == 0 && t.patternReader == t {
+		t.patternReader = nil
 	}
 	return slices.Collect(maps.Values(t.patterns))
 }
 
-func (t *tap) run() {
-	defer t.Report(t, nil) // what is not read any more is not cut off
+func (t *patternReader) run() {
+	defer t.Report(t, nil) // a reader that has returned does not miss the broker
 	var b engine.Backoff
 	for {
 		err := t.session(&b)
@@ -91,7 +91,7 @@ func (t *tap) run() {
 			return
 		}
 		t.Report(t, err)
-		if engine.Offering(t.Context, b.Next(), func() bool {
+		if engine.WaitOffering(t.Context, b.Next(), func() bool {
 			waiting, _ := t.offer(t.all())
 			return waiting
 		}) != nil || len(t.all()) == 0 {
@@ -101,31 +101,31 @@ func (t *tap) run() {
 }
 
 // session reads until there is an error, or no pattern any more.
-func (t *tap) session(b *engine.Backoff) (err error) {
+func (t *patternReader) session(b *engine.Backoff) (err error) {
 	opened := new(atomic.Int32)
 	client, disconnect, err := t.connect(func() { opened.Add(1) })
 	if err != nil {
 		return err
 	}
 	defer disconnect()
-	t.client, t.opened, t.kept, t.behind = client, opened, time.Time{}, true
+	t.client, t.opened, t.refreshed, t.catchingUp = client, opened, time.Time{}, true
 	ctx, cancel := t.Within(0)
-	t.begun, err = began(ctx, client)
+	t.begun, err = brokerMillis(ctx, client)
 	cancel()
 	if err != nil {
 		return err
 	}
 	for caughtUp := false; ; {
-		if time.Since(t.kept) > keepEvery {
-			if err := t.keep(t.client); err != nil {
+		if time.Since(t.refreshed) > keepEvery {
+			if err := t.keepAllStream(t.client); err != nil {
 				return err
 			}
-			if t.kept.IsZero() && t.last != "" {
+			if t.refreshed.IsZero() && t.last != "" {
 				if err := t.verify(); err != nil {
 					return err
 				}
 			}
-			t.kept = time.Now()
+			t.refreshed = time.Now()
 		}
 		all := t.all()
 		if len(all) == 0 {
@@ -147,20 +147,21 @@ func (t *tap) session(b *engine.Backoff) (err error) {
 	}
 }
 
-// recreate creates the stream of all topics again if it has gone: nobody appends to it then.
-func (t *tap) recreate() error {
+// recreate makes the session create the stream of all topics again if it is gone: processes append
+// only to an existing one.
+func (t *patternReader) recreate() error {
 	ctx, cancel := t.Within(0)
 	defer cancel()
 	n, err := t.client.XLen(ctx, t.prefix+allKey).Result()
 	if err == nil && n == 0 {
-		t.kept = time.Time{}
+		t.refreshed = time.Time{}
 	}
 	return err
 }
 
-// keep creates the stream of all topics of the shard, unless it is there, and has it kept for as
-// long as a topic.
-func (s *shard) keep(client *goredis.Client) error {
+// keepAllStream creates the stream of all topics of the shard, unless it exists, and renews its
+// expiry.
+func (s *shard) keepAllStream(client *goredis.Client) error {
 	ctx, cancel := s.Within(0)
 	defer cancel()
 	key := s.prefix + allKey
@@ -178,9 +179,9 @@ func (s *shard) keep(client *goredis.Client) error {
 	return err
 }
 
-// verify looks whether the entry that was read last is still there. If not, as with a topic, the
-// stream is read again from where it was first read, or it is another one, of which all is news.
-func (t *tap) verify() error {
+// verify asks the broker for the entry that was read last. If it is missing, as with a topic, the
+// stream is read again from where it was first read, or it is another stream, all of which is new.
+func (t *patternReader) verify() error {
 	ctx, cancel := t.Within(0)
 	defer cancel()
 	key := t.prefix + allKey
@@ -202,9 +203,9 @@ func (t *tap) verify() error {
 	return nil
 }
 
-// date sets from which entry on the patterns get messages.
-func (t *tap) date(all []*tapped) error {
-	if !slices.ContainsFunc(all, func(p *tapped) bool { return !p.known }) {
+// setStarts sets the time from which on each pattern gets messages.
+func (t *patternReader) setStarts(all []*patternFeed) error {
+	if !slices.ContainsFunc(all, func(p *patternFeed) bool { return !p.known }) {
 		return nil
 	}
 	ctx, cancel := t.Within(0)
@@ -221,43 +222,43 @@ func (t *tap) date(all []*tapped) error {
 		first = min(first, p.from)
 	}
 	if t.last == "" {
-		t.begin = before(first, 0)
+		t.begin = idBefore(first, 0)
 		t.last = t.begin
 	}
 	return nil
 }
 
-// brokerTime returns the broker's time, and ours at that, or a little later.
+// brokerTime returns the broker's time, and our time then, or a little later.
 func brokerTime(ctx context.Context, client *goredis.Client) (now, at time.Time, err error) {
 	now, err = client.Time(ctx).Result()
 	return now, time.Now(), err
 }
 
-// began returns the broker's time as it is in the ID of an entry.
-func began(ctx context.Context, client *goredis.Client) (ms uint64, err error) {
+// brokerMillis returns the broker's time as in the ID of an entry.
+func brokerMillis(ctx context.Context, client *goredis.Client) (ms uint64, err error) {
 	now, _, err := brokerTime(ctx, client)
 	return uint64(max(now.UnixMilli(), 0)), err
 }
 
-// poll is like that of a reader. A pattern whose subscribers have no room holds up the others only
-// when much waits for it.
-func (t *tap) poll(all []*tapped, block time.Duration) (more bool, err error) {
-	if err := t.date(all); err != nil {
+// poll is like poll of a reader. A pattern whose subscribers have no room delays the others only
+// when many messages wait for it.
+func (t *patternReader) poll(all []*patternFeed, block time.Duration) (more bool, err error) {
+	if err := t.setStarts(all); err != nil {
 		return false, err
 	}
 	waiting, full := t.offer(all)
 	if full {
-		time.Sleep(engine.Soon)
+		time.Sleep(engine.RetryAfter)
 		return true, nil
 	}
 	if waiting {
 		block = -1
-		defer time.Sleep(engine.Soon)
+		defer time.Sleep(engine.RetryAfter)
 	}
 	ctx, cancel := t.Within(max(block, 0))
 	defer cancel()
 	got, err := t.client.XRead(ctx, &goredis.XReadArgs{
-		Streams: []string{t.prefix + allKey, t.last}, Count: perTap, Block: block,
+		Streams: []string{t.prefix + allKey, t.last}, Count: perPatternRead, Block: block,
 	}).Result()
 	if err != nil && err != goredis.Nil {
 		return false, err
@@ -266,34 +267,34 @@ func (t *tap) poll(all []*tapped, block time.Duration) (more bool, err error) {
 		return false, errReplaced
 	}
 	if err != nil || len(got) == 0 { // nothing came
-		t.behind = false
+		t.catchingUp = false
 		if waiting {
 			return true, nil
 		}
 		return false, t.recreate()
 	}
-	all = t.all() // one that came meanwhile may be meant
-	if err := t.date(all); err != nil {
+	all = t.all() // with patterns that were selected meanwhile
+	if err := t.setStarts(all); err != nil {
 		return false, err
 	}
 	for _, x := range got[0].Messages {
 		t.last = x.ID
 		t.pass(x, all)
 	}
-	full = len(got[0].Messages) == perTap
-	t.behind = t.behind && full
+	full = len(got[0].Messages) == perPatternRead
+	t.catchingUp = t.catchingUp && full
 	waiting, _ = t.offer(all)
-	return waiting || full && older(t.last, t.begun), nil
+	return waiting || full && isOlder(t.last, t.begun), nil
 }
 
 // pass gives an entry to the patterns that match.
-func (t *tap) pass(x goredis.XMessage, all []*tapped) {
+func (t *patternReader) pass(x goredis.XMessage, all []*patternFeed) {
 	e, topic, err := parseAny(x)
 	if err != nil || e.origin == t.Hub.Origin() {
 		return
 	}
 	ms, _ := position(x.ID)
-	key := e.origin + " " + topic // one string for all that remember it
+	key := e.origin + " " + topic // one string for all patterns
 	for _, p := range all {
 		if ms < p.from || !p.Matches(topic) {
 			continue
@@ -307,7 +308,7 @@ func (t *tap) pass(x goredis.XMessage, all []*tapped) {
 		}
 		p.fresh = append(p.fresh, &pubsub.Message{ID: e.ID, Topic: topic, Time: e.Time,
 			Keep: e.Keep, Data: e.Data})
-		p.late = p.late || e.late || t.behind
+		p.late = p.late || e.late || t.catchingUp
 	}
 }
 
@@ -323,9 +324,9 @@ func parseAny(x goredis.XMessage) (e entry, topic string, err error) {
 	return e, topic, err
 }
 
-// offer gives patterns what was read. It reports whether there is something that has no room, and
-// whether so much of one pattern has none that no more is to be read.
-func (t *tap) offer(all []*tapped) (waiting, full bool) {
+// offer gives the read messages to the feeds of the patterns. It reports whether some messages have
+// no room, and whether one pattern has so many of them that the stream is not to be read now.
+func (t *patternReader) offer(all []*patternFeed) (waiting, full bool) {
 	for _, p := range all {
 		p.mu.Lock()
 		p.backlog.Retry()
