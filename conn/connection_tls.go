@@ -60,7 +60,7 @@ func (c *connection) BeforeEnd() {
 		return
 	}
 	t := c.transport()
-	t.Conn = sysio.Parting{FD: c.FD()}
+	t.Conn = sysio.SendOnly{FD: c.FD()}
 	_ = c.tls.CloseWrite()
 	t.Conn = nil
 }

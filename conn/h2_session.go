@@ -354,11 +354,11 @@ func (s *session) BeforeEnd() {
 	s.Fill()
 	c := s.connection
 	if c.tls == nil {
-		_, _ = sysio.Parting{FD: c.FD()}.Write(s.Out)
+		_, _ = sysio.SendOnly{FD: c.FD()}.Write(s.Out)
 		return
 	}
 	t := c.transport()
-	t.Conn = sysio.Parting{FD: c.FD()}
+	t.Conn = sysio.SendOnly{FD: c.FD()}
 	_, _ = c.tls.Write(s.Out)
 	_ = c.tls.CloseWrite()
 	t.Conn = nil

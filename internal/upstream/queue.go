@@ -81,7 +81,7 @@ func (q *queue) kind(l *Lease) *kind {
 	}
 	k := &kind{group: l.group, tried: l.tried, stickyID: l.StickyID}
 	for i := range k.lines {
-		k.lines[i].Turn = &q.turn
+		k.lines[i].Clock = &q.turn
 	}
 	q.kinds = append(q.kinds, k)
 	return k
@@ -156,7 +156,7 @@ func (w *waiter) giveUp() {
 func (w *waiter) makeRoom() {
 	g := w.lease.group
 	g.waiting.Remove(&w.own)
-	if most := g.waiting.Surplus(w.lease.client); most != nil {
+	if most := g.waiting.Evictable(w.lease.client); most != nil {
 		g.waiting.Add(w.lease.client, &w.own)
 		w = most.Value
 	}

@@ -215,7 +215,7 @@ func (srv *server) handshake(
 // 9112 section 9.8). It does not wait, and any goroutine may call it that has the descriptor alone.
 func sendCloseNotify(c *tls.Conn, fd int) {
 	if c != nil {
-		c.NetConn().(*carrier).Conn = sysio.Parting{FD: fd}
+		c.NetConn().(*carrier).Conn = sysio.SendOnly{FD: fd}
 		_ = c.CloseWrite()
 	}
 }

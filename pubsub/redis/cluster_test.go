@@ -16,7 +16,7 @@ import (
 // The shards have slots of their own, as evenly spread as the slots.
 func TestShards(t *testing.T) {
 	t.Parallel()
-	do := broker.Start(t, "--cluster-enabled", "yes").Stay()
+	do := broker.Start(t, "--cluster-enabled", "yes").KeepConn()
 	for i, tag := range redis.Tags {
 		if slot := do(fmt.Sprintf("CLUSTER KEYSLOT lwango:{%d}:x", tag)).(int64); slot/256 != int64(i) {
 			t.Errorf("shard %d has slot %d", i, slot)

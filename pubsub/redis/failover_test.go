@@ -49,7 +49,7 @@ func TestPrimaryIsDemoted(t *testing.T) {
 func TestLastMessageIsLost(t *testing.T) {
 	t.Parallel()
 	first, second := broker.Start(t), broker.Start(t)
-	do := first.Stay()
+	do := first.KeepConn()
 	for i := range 300 {
 		do(fmt.Sprintf("XADD lwango:topic:room 1000-%d id x%d-1 time 1 data old", i+1, i/10))
 	}

@@ -177,7 +177,7 @@ func TestRefusedAtFirst(t *testing.T) {
 		t.Run(row.why, func(t *testing.T) {
 			b := broker.Start(t)
 			b.Do("XADD lwango:topic:room 1-1 id x-1 time 1 data before")
-			do := b.Stay()
+			do := b.KeepConn()
 			do(row.refuse)
 			one := startNode(t, fmt.Sprintf("%s127.0.0.1:%d", row.url, b.Port))
 			one.Status.Expect("local")

@@ -30,7 +30,7 @@ func TestSentinel(t *testing.T) {
 			}
 			sentinel := broker.StartSentinel(t, first)
 			for _, r := range replicas {
-				sentinel.Knows(r)
+				sentinel.AwaitReplica(r)
 			}
 			ln := must.Listen(t)
 			url := fmt.Sprintf("redis+sentinel://%s?master_name=main&replicas=1&addr=127.0.0.1:%d",

@@ -14,20 +14,20 @@ const (
 	// maxText is how many bytes of a line the text of an attribute takes, with its escapes: enough
 	// for any honest path or error.
 	maxText = 256
-	// maxLong is the same for the attributes of longNames, and for vital lines.
+	// maxLong is the same for the attributes of longNames, and for priority lines.
 	maxLong = 16 << 10
 )
 
-// longNames are attributes that no client writes: a stack, and what an application says, which is
-// bounded where it comes from.
+// longNames are attributes that no client writes: a stack, and the message of an application, which
+// is bounded where it is read.
 var longNames = map[string]bool{"stack": true, "suspended": true, "message": true}
 
 // handler is a slog.Handler that forms lines as slog.TextHandler does, or slog.JSONHandler.
 type handler struct {
-	log     *Log
-	lines   format // with the attributes and groups so far
-	vital   format // the same, with the room for vital lines
-	limited bool
+	log      *Log
+	lines    format // with the attributes and groups so far
+	priority format // the same, with the room for priority lines
+	limited  bool
 }
 
 // format forms lines in the format that the log has then.
@@ -36,7 +36,7 @@ type format struct {
 	text, json slog.Handler
 }
 
-// format returns what writes to w, and shows limit bytes of an attribute's text.
+// format returns a format that writes to w and shows limit bytes of an attribute's text.
 func (l *Log) format(w io.Writer, limit int) format {
 	cut := func(_ []string, a slog.Attr) slog.Attr { return cutAttr(a, limit) }
 	options := &slog.HandlerOptions{ReplaceAttr: cut}
@@ -61,7 +61,7 @@ func (f format) withGroup(name string) format {
 // Logger returns a logger that writes to l.
 func (l *Log) Logger() *slog.Logger {
 	return slog.New(&handler{log: l, lines: l.format(writer{l, room}, maxText),
-		vital: l.format(writer{l, room + vitalRoom}, maxLong), limited: true})
+		priority: l.format(writer{l, room + priorityRoom}, maxLong), limited: true})
 }
 
 // Of returns the Log that a logger writes to, nil if it is another kind of logger.
@@ -72,12 +72,12 @@ func Of(logger *slog.Logger) *Log {
 	return nil
 }
 
-// Vital returns a logger for lines about the program's own life, such as its start and its end:
-// they are not limited in rate, their text may be longer, and there is room for them when the queue
-// is full of others. Another kind of logger is returned as it is.
-func Vital(logger *slog.Logger) *slog.Logger {
+// Priority returns a logger for lines about the program itself, such as its start and its end: they
+// are not limited in rate, their text may be longer, and there is room for them when the queue is
+// full of other lines. A logger of another kind is returned as it is.
+func Priority(logger *slog.Logger) *slog.Logger {
 	if h, ok := logger.Handler().(*handler); ok {
-		return slog.New(&handler{log: h.log, lines: h.vital, vital: h.vital})
+		return slog.New(&handler{log: h.log, lines: h.priority, priority: h.priority})
 	}
 	return logger
 }
@@ -98,12 +98,12 @@ func (h *handler) Handle(ctx context.Context, r slog.Record) error {
 
 // WithAttrs implements slog.Handler.
 func (h *handler) WithAttrs(attrs []slog.Attr) slog.Handler {
-	return &handler{h.log, h.lines.withAttrs(attrs), h.vital.withAttrs(attrs), h.limited}
+	return &handler{h.log, h.lines.withAttrs(attrs), h.priority.withAttrs(attrs), h.limited}
 }
 
 // WithGroup implements slog.Handler.
 func (h *handler) WithGroup(name string) slog.Handler {
-	return &handler{h.log, h.lines.withGroup(name), h.vital.withGroup(name), h.limited}
+	return &handler{h.log, h.lines.withGroup(name), h.priority.withGroup(name), h.limited}
 }
 
 // cutAttr cuts the text of an attribute to limit bytes of a line, unless it is one of longNames.
@@ -127,7 +127,7 @@ func cutAttr(a slog.Attr, limit int) slog.Attr {
 	return a
 }
 
-// text is what slog.TextHandler makes of a value.
+// text returns a value as slog.TextHandler writes it.
 func text(v any) (s string) {
 	defer func() {
 		if p := recover(); p != nil { // a method of a nil pointer, for instance
@@ -151,8 +151,7 @@ func text(v any) (s string) {
 
 const more = "..."
 
-// cut returns the beginning of s that takes at most limit bytes of a line, where escapes take their
-// room.
+// cut returns the beginning of s that takes at most limit bytes of a line, escapes included.
 func cut(s string, limit int) string {
 	if len(s) <= limit/widest {
 		return s
@@ -175,8 +174,8 @@ func cut(s string, limit int) string {
 // widest is how many bytes of a line a byte takes at most: \u0001 in JSON.
 const widest = 6
 
-// width returns how many bytes of a line a character of n bytes takes at most, of whichever format:
-// what strconv.Quote or encoding/json make of it.
+// width returns how many bytes of a line a character of n bytes takes at most, in either format:
+// strconv.Quote or encoding/json may escape it.
 func width(r rune, n int) int {
 	switch {
 	case r == '"' || r == '\\':

@@ -3,9 +3,9 @@
 // one goroutine writes; a terminal or a pipe that stalls holds up that goroutine and no loop. Lines
 // that find no room in the queue are dropped and counted.
 //
-// Clients cause much of what is logged. So the text of each attribute is cut, by the length that it
-// has with its escapes, and of lines with the same message only some are logged each second; the
-// rest are counted. This does not hold for lines about the program's own life: see Vital.
+// Clients cause many of the lines. So the text of each attribute is cut, by its length with
+// escapes, and of lines with the same message only some are logged each second; the others are
+// counted. Lines about the program itself are exempt: see Priority.
 //
 // Lines are text, or JSON objects: see SetJSON.
 //
@@ -26,17 +26,17 @@ import (
 const (
 	// room is for lines that wait to be written: a thousand or so.
 	room = 256 << 10
-	// vitalRoom is for vital lines beyond that.
-	vitalRoom = 64 << 10
+	// priorityRoom is for priority lines beyond that.
+	priorityRoom = 64 << 10
 	// keptBuffer is the size of the largest buffer that is kept when all is written.
 	keptBuffer = 16 << 10
 )
 
 // Log is the queue. Its methods are for any goroutine.
 type Log struct {
-	to   io.Writer
-	ring chan struct{} // there is something to do
-	done chan struct{}
+	to     io.Writer
+	wakeup chan struct{} // has an element when the goroutine has work
+	done   chan struct{}
 
 	mu      sync.Mutex
 	lines   []byte
@@ -51,17 +51,17 @@ type Log struct {
 
 // New makes a log that writes to w, on a goroutine that Close ends.
 func New(w io.Writer) *Log {
-	l := &Log{to: w, ring: make(chan struct{}, 1), done: make(chan struct{})}
+	l := &Log{to: w, wakeup: make(chan struct{}, 1), done: make(chan struct{})}
 	l.rate.report = func(message string, n int) {
-		Vital(l.Logger()).Warn("log: lines left out, too many of the kind",
+		Priority(l.Logger()).Warn("log: lines left out, too many of the kind",
 			"kind", message, "lines", n)
 	}
 	go l.write()
 	return l
 }
 
-// SetJSON lets each line be a JSON object from now on, or text, as it is at first. Loggers that
-// there are already follow.
+// SetJSON makes each line a JSON object from now on, or text, as at first. Existing loggers change,
+// too.
 func (l *Log) SetJSON(on bool) { l.json.Store(on) }
 
 // writer puts lines into the queue as long as there are less than size bytes in it.
@@ -99,7 +99,7 @@ func (l *Log) ended() bool {
 
 func (l *Log) wake() {
 	select {
-	case l.ring <- struct{}{}:
+	case l.wakeup <- struct{}{}:
 	default: // it is on its way
 	}
 }
@@ -110,7 +110,7 @@ func (l *Log) write() {
 	own := slog.New(&handler{log: l, lines: l.format(l.to, maxLong)})
 	var spare []byte
 	lost := 0 // lines, not reported yet
-	for range l.ring {
+	for range l.wakeup {
 		for {
 			l.mu.Lock()
 			lines, dropped := l.lines, l.dropped
@@ -151,7 +151,7 @@ func (l *Log) write() {
 // Flush waits until all that was logged so far is written, at most d. It must not be called on a
 // loop.
 func (l *Log) Flush(d time.Duration) {
-	l.rate.tell()
+	l.rate.reportLeftOut()
 	written := make(chan struct{})
 	l.mu.Lock()
 	if l.closed {
@@ -170,7 +170,7 @@ func (l *Log) Flush(d time.Duration) {
 // Close writes what is left, waits at most d for that, and ends the goroutine. After that the
 // goroutine that logs a line writes it; but if the reader has not taken all in time, Log drops it.
 func (l *Log) Close(d time.Duration) {
-	l.rate.tell()
+	l.rate.reportLeftOut()
 	l.mu.Lock()
 	l.closed = true
 	l.mu.Unlock()

@@ -94,7 +94,7 @@ func TestJSON(t *testing.T) {
 		netip.MustParseAddrPort("192.0.2.1:80"), "d", time.Second, "long", strings.Repeat("x", 300),
 		"bytes", []byte("b\xff"), "nil", (*bad)(nil))
 	with.Warn("two", "on", true)
-	asynclog.Vital(log).Error("three")
+	asynclog.Priority(log).Error("three")
 	for range 60 {
 		log.Info("many")
 	}
@@ -167,7 +167,7 @@ func TestTextIsCut(t *testing.T) {
 	log.Info("m", "nil", (*bad)(nil))
 	log.Info("m", "stack", long)
 	log.Info("m", "stack", long+long)
-	asynclog.Vital(log).Error("m", "error", long)
+	asynclog.Priority(log).Error("m", "error", long)
 	l.Close(time.Minute)
 	lines := strings.Split(strings.TrimSuffix(got.String(), "\n"), "\n")
 	if len(lines) != 11 {
@@ -191,15 +191,15 @@ func TestTextIsCut(t *testing.T) {
 		t.Errorf("%d bytes of the stack", n)
 	}
 	if n := strings.Count(lines[10], "x"); n != len(long) {
-		t.Errorf("%d bytes of a vital line's error", n)
+		t.Errorf("%d bytes of a priority line's error", n)
 	}
 	if n := len(lines[9]); n > 16<<10+100 {
 		t.Errorf("a line of %d bytes", n)
 	}
 }
 
-// TestReaderStalls: no caller waits, what finds no room is counted and told, and for vital lines
-// there is room.
+// TestReaderStalls: no caller waits, what finds no room is counted and logged, and for priority
+// lines there is room.
 func TestReaderStalls(t *testing.T) {
 	var s sink
 	l := asynclog.New(&s)
@@ -214,7 +214,7 @@ func TestReaderStalls(t *testing.T) {
 			log.Error(strings.Repeat("m", 200)+string(rune('a'+i%26))+strings.Repeat("k", i/26%26),
 				"i", i)
 		}
-		asynclog.Vital(log).Info("stopping")
+		asynclog.Priority(log).Info("stopping")
 	}()
 	<-done // nothing has been read
 	s.shut.Unlock()
@@ -225,7 +225,7 @@ func TestReaderStalls(t *testing.T) {
 		t.Errorf("%d lines written", written)
 	}
 	if !strings.Contains(text, "msg=stopping") {
-		t.Error("a vital line is lost")
+		t.Error("a priority line is lost")
 	}
 	if !strings.Contains(text, `msg="log: lines dropped`) {
 		t.Errorf("nothing is said of what is missing: ...%s", text[max(0, len(text)-500):])
@@ -276,7 +276,7 @@ func TestAfterTheEnd(t *testing.T) {
 func TestEndWithStalledReader(t *testing.T) {
 	r, w := must.Pipe(t)
 	l := asynclog.New(w)
-	log := asynclog.Vital(l.Logger())
+	log := asynclog.Priority(l.Logger())
 	for range 1000 {
 		log.Info("line", "text", strings.Repeat("x", 250))
 	}
@@ -294,7 +294,7 @@ func TestEndWithStalledReader(t *testing.T) {
 }
 
 // TestRate: of a message 50 lines are logged, and then 10 a second; the number of the others is
-// told, once each five seconds and at the end. Other messages and vital lines are not concerned.
+// told, once each five seconds and at the end. Other messages and priority lines are not concerned.
 func TestRate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var s sink
@@ -302,7 +302,7 @@ func TestRate(t *testing.T) {
 		log := l.Logger()
 		for range 1000 {
 			log.Warn("noise", "n", 1)
-			asynclog.Vital(log).Info("listening")
+			asynclog.Priority(log).Info("listening")
 		}
 		log.With("a", 1).Warn("noise") // of the same kind
 		log.Warn("other")

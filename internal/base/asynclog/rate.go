@@ -10,8 +10,8 @@ const (
 	perSecond = 10 // and then
 	// reportAfter is how long lines are left out before their number is logged.
 	reportAfter = 5 * time.Second
-	// maxKinds bounds the messages that are told apart. This module has some hundred; a program may
-	// make any number.
+	// maxKinds bounds the messages that have a bucket each. This module has some hundred; a program
+	// may make any number.
 	maxKinds = 1000
 )
 
@@ -21,7 +21,7 @@ type rates struct {
 
 	mu    sync.Mutex
 	kinds map[string]*kind
-	timer *time.Timer // calls tell; nil: nothing was left out
+	timer *time.Timer // calls reportLeftOut; nil: no line was left out
 }
 
 type kind struct {
@@ -47,12 +47,12 @@ func (r *rates) allow(message string) bool {
 	}
 	k.out++
 	if r.timer == nil {
-		r.timer = time.AfterFunc(reportAfter, r.tell)
+		r.timer = time.AfterFunc(reportAfter, r.reportLeftOut)
 	}
 	return false
 }
 
-// add makes room for a new message. If there is none, all further messages count as one.
+// add adds a bucket for a new message. If there are too many, all further messages share one.
 func (r *rates) add(message string, now time.Time) *kind {
 	if r.kinds == nil {
 		r.kinds = map[string]*kind{}
@@ -75,8 +75,8 @@ func (r *rates) add(message string, now time.Time) *kind {
 	return k
 }
 
-// tell reports what was left out since the last time.
-func (r *rates) tell() {
+// reportLeftOut reports what was left out since the last time.
+func (r *rates) reportLeftOut() {
 	r.mu.Lock()
 	if r.timer != nil {
 		r.timer.Stop()

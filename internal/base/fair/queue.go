@@ -14,36 +14,36 @@ import (
 	"github.com/lwango/lwango/internal/base/networks"
 )
 
-// Queue is where entries of many clients wait. Client networks (networks.ClientNet) take
-// turns: an IPv4 address, or a /48 of IPv6, which is what a customer gets at most. Within one its
-// networks (networks.Of) take turns, and within a network the entry that came first is the first.
-// So a client with a thousand entries delays the only entry of another client by one of them, not
-// by all.
+// Queue is where entries of many clients wait. Client networks (networks.ClientNet) take turns: an
+// IPv4 address, or a /48 of IPv6, which is the most that a customer gets. Within a client network
+// its networks (networks.Of) take turns, and within a network the entries are in the order in which
+// they came. So a client with a thousand entries delays the only entry of another client by one
+// entry, not by a thousand.
 //
 // The zero Queue is empty. It must not be copied, and it has no lock.
 type Queue[T any] struct {
-	// Turn, if it is not nil, belongs to several queues whose turns are compared. Their owner counts
-	// it up before each change of one of them.
-	Turn *uint64
+	// Clock, if it is not nil, is a logical clock that several queues share, so that Before can
+	// compare them. Their owner increments it before each change of one of them.
+	Clock *uint64
 
 	root group[T]
 }
 
-// now is the turn that something gets that goes behind all others.
+// now returns the time of the Clock, 0 without one.
 func (q *Queue[T]) now() uint64 {
-	if q.Turn == nil {
+	if q.Clock == nil {
 		return 0
 	}
-	return *q.Turn
+	return *q.Clock
 }
 
-// Entry is one that waits in a Queue, or has waited there.
+// Entry is an entry that waits in a Queue, or has waited there.
 type Entry[T any] struct {
 	Value T
 
 	network *group[T] // nil: does not wait any more
 	at      *list.Element
-	turn    uint64
+	since   uint64
 }
 
 // Waits reports whether e is in its queue.
@@ -53,12 +53,12 @@ func (e *Entry[T]) Waits() bool { return e.network != nil }
 // network, made of entries.
 type group[T any] struct {
 	key     netip.Addr
-	above   *group[T]                // nil: the queue
+	parent  *group[T]                // nil: the queue
 	at      *list.Element            // in above.inTurn
 	inTurn  list.List                // of *group[T], or of *Entry[T]
 	members map[netip.Addr]*group[T] // those in inTurn by key; nil: they are entries
 	n       int                      // entries
-	turn    uint64                   // since when it waits for its turn
+	since   uint64                   // since when it waits for its turn
 
 	// largest is the member that had the most entries when it was last looked for, or one with more
 	// since. nil: none.
@@ -68,21 +68,21 @@ type group[T any] struct {
 // Len returns how many entries wait.
 func (q *Queue[T]) Len() int { return q.root.n }
 
-// Add puts e, which does not wait anywhere, behind the others of client.
+// Add puts e, which does not wait anywhere, after the other entries of client.
 func (q *Queue[T]) Add(client netip.Addr, e *Entry[T]) {
 	now := q.now()
 	network := q.root.member(networks.ClientNet(client), now).member(networks.Of(client), now)
-	e.network, e.turn = network, now
+	e.network, e.since = network, now
 	e.at = network.inTurn.PushBack(e)
 	network.n++
-	for g := network; g.above != nil; g = g.above {
-		g.above.n++
-		g.above.compare(g)
+	for g := network; g.parent != nil; g = g.parent {
+		g.parent.n++
+		g.parent.noteLargest(g)
 	}
 }
 
-// compare notes that g has a member with as many entries.
-func (g *group[T]) compare(m *group[T]) {
+// noteLargest updates g.largest after m has got an entry.
+func (g *group[T]) noteLargest(m *group[T]) {
 	if g.largest == nil || m.n > g.largest.n {
 		g.largest = m
 	}
@@ -95,15 +95,15 @@ func (g *group[T]) member(key netip.Addr, now uint64) *group[T] {
 		if g.members == nil {
 			g.members = make(map[netip.Addr]*group[T])
 		}
-		m = &group[T]{key: key, above: g, turn: now}
+		m = &group[T]{key: key, parent: g, since: now}
 		m.at = g.inTurn.PushBack(m)
 		g.members[key] = m
 	}
 	return m
 }
 
-// Remove takes e out without a turn for it, because it gives up. It does nothing if e does not
-// wait.
+// Remove takes e out because it gives up: its network and its client network keep their turn. It
+// does nothing if e does not wait.
 func (q *Queue[T]) Remove(e *Entry[T]) {
 	g := e.network
 	if g == nil {
@@ -112,8 +112,8 @@ func (q *Queue[T]) Remove(e *Entry[T]) {
 	g.inTurn.Remove(e.at)
 	e.network, e.at = nil, nil
 	g.n--
-	for ; g.above != nil; g = g.above {
-		above := g.above
+	for ; g.parent != nil; g = g.parent {
+		above := g.parent
 		above.n--
 		if g.n == 0 {
 			above.drop(g)
@@ -134,7 +134,7 @@ func (g *group[T]) drop(m *group[T]) {
 // turn.
 func (q *Queue[T]) Take(e *Entry[T]) {
 	if e.Waits() {
-		q.pass(e.network)
+		q.moveToBack(e.network)
 		q.Remove(e)
 	}
 }
@@ -147,23 +147,23 @@ func (q *Queue[T]) Served(client netip.Addr) {
 	}
 	if clientNet := q.root.members[networks.ClientNet(client)]; clientNet != nil {
 		if network := clientNet.members[networks.Of(client)]; network != nil {
-			q.pass(network)
+			q.moveToBack(network)
 		} else {
-			q.pass(clientNet)
+			q.moveToBack(clientNet)
 		}
 	}
 }
 
-// pass moves g, and what it belongs to, behind the others.
-func (q *Queue[T]) pass(g *group[T]) {
-	for ; g.above != nil; g = g.above {
-		g.turn = q.now()
-		g.above.inTurn.MoveToBack(g.at)
+// moveToBack moves g, and the groups that contain it, after the others.
+func (q *Queue[T]) moveToBack(g *group[T]) {
+	for ; g.parent != nil; g = g.parent {
+		g.since = q.now()
+		g.parent.inTurn.MoveToBack(g.at)
 	}
 }
 
-// Move moves all entries of a client network to another queue with the same Turn, where it keeps
-// its turn. The client network must have none there.
+// Move moves all entries of a client network to another queue with the same Clock, where the client
+// network keeps its turn. It must have no entries there.
 func (q *Queue[T]) Move(clientNet netip.Addr, to *Queue[T]) {
 	g := q.root.members[clientNet]
 	if g == nil {
@@ -171,17 +171,17 @@ func (q *Queue[T]) Move(clientNet netip.Addr, to *Queue[T]) {
 	}
 	q.root.drop(g)
 	q.root.n -= g.n
-	g.above = &to.root
+	g.parent = &to.root
 	g.at = to.root.inTurn.PushBack(g)
-	for e := g.at.Prev(); e != nil && e.Value.(*group[T]).turn > g.turn; e = g.at.Prev() {
-		to.root.inTurn.MoveBefore(g.at, e) // past those that have come since its last turn
+	for e := g.at.Prev(); e != nil && e.Value.(*group[T]).since > g.since; e = g.at.Prev() {
+		to.root.inTurn.MoveBefore(g.at, e) // before those that have waited for a shorter time
 	}
 	if to.root.members == nil {
 		to.root.members = make(map[netip.Addr]*group[T])
 	}
 	to.root.members[clientNet] = g
 	to.root.n += g.n
-	to.root.compare(g)
+	to.root.noteLargest(g)
 }
 
 // Next returns the entry whose turn it is, nil if none waits.
@@ -192,16 +192,16 @@ func (q *Queue[T]) Next() *Entry[T] {
 	return nil
 }
 
-// Before reports whether it is an entry's turn in q before it is one's in another queue. Both
-// queues have the same Turn, and entries.
+// Before reports whether the next entry of q has waited longer for its turn than that of another
+// queue. Both queues have the same Clock, and entries.
 func (q *Queue[T]) Before(other *Queue[T]) bool {
 	a, b := q.Next(), other.Next()
-	return cmp.Or(cmp.Compare(a.network.above.turn, b.network.above.turn),
-		cmp.Compare(a.network.turn, b.network.turn), cmp.Compare(a.turn, b.turn)) < 0
+	return cmp.Or(cmp.Compare(a.network.parent.since, b.network.parent.since),
+		cmp.Compare(a.network.since, b.network.since), cmp.Compare(a.since, b.since)) < 0
 }
 
-// Firsts yields, in turn, the entry of each network that has waited for longest. It yields none of
-// a client network that may, if it is not nil, does not let in.
+// Firsts yields the first entry of each network, in the order of turns. It leaves out client
+// networks for which may, if it is not nil, returns false.
 func (q *Queue[T]) Firsts(may func(clientNet netip.Addr) bool) iter.Seq[*Entry[T]] {
 	return func(yield func(*Entry[T]) bool) {
 		for clientNet := range elements[*group[T]](&q.root.inTurn) {
@@ -217,7 +217,7 @@ func (q *Queue[T]) Firsts(may func(clientNet netip.Addr) bool) iter.Seq[*Entry[T
 	}
 }
 
-// All yields all entries, those of a network in turn.
+// All yields all entries, network by network.
 func (q *Queue[T]) All() iter.Seq[*Entry[T]] {
 	return func(yield func(*Entry[T]) bool) {
 		for clientNet := range elements[*group[T]](&q.root.inTurn) {
@@ -232,7 +232,7 @@ func (q *Queue[T]) All() iter.Seq[*Entry[T]] {
 	}
 }
 
-// elements yields what is in l. What is yielded may be removed or moved meanwhile.
+// elements yields the values of l. The yielded element may be removed or moved meanwhile.
 func elements[T any](l *list.List) iter.Seq[T] {
 	return func(yield func(T) bool) {
 		for e := l.Front(); e != nil; {
@@ -245,10 +245,10 @@ func elements[T any](l *list.List) iter.Seq[T] {
 	}
 }
 
-// Surplus is for a queue that is full. It returns the entry that gives way to a new one of client:
-// the newest of a network of a client network with more entries than the client's. It returns nil
-// if there is none, so that the new one has to go.
-func (q *Queue[T]) Surplus(client netip.Addr) *Entry[T] {
+// Evictable is for a full queue. It returns the entry to remove for a new entry of client: the
+// newest of a network of a client network that has more entries than the client's. If there is
+// none, it returns nil, and the new entry has to be refused.
+func (q *Queue[T]) Evictable(client netip.Addr) *Entry[T] {
 	own, ofNetwork := 0, 0
 	if clientNet := q.root.members[networks.ClientNet(client)]; clientNet != nil {
 		own = clientNet.n
@@ -256,7 +256,7 @@ func (q *Queue[T]) Surplus(client netip.Addr) *Entry[T] {
 			ofNetwork = network.n
 		}
 	}
-	clientNet := q.root.beyond(own)
+	clientNet := q.root.larger(own)
 	switch {
 	case clientNet != nil:
 		ofNetwork = 0 // any network of it
@@ -265,18 +265,18 @@ func (q *Queue[T]) Surplus(client netip.Addr) *Entry[T] {
 	default:
 		return nil
 	}
-	network := clientNet.beyond(ofNetwork)
+	network := clientNet.larger(ofNetwork)
 	if network == nil {
 		return nil
 	}
 	return network.inTurn.Back().Value.(*Entry[T])
 }
 
-// beyond returns a member that has at least two entries more than n, or one more if n is 0, so that
-// it still has no fewer than the other one when one of its entries has made room. It returns nil if
-// there is none. It looks at all members only for those who have less than an equal share; then
-// there is a larger one, which is known for the next time.
-func (g *group[T]) beyond(n int) *group[T] {
+// larger returns a member that has at least two entries more than n, or one more if n is 0, so that
+// after the removal of one it does not have fewer entries than a member with n and one more. It
+// returns nil if there is none. It searches all members only if n is less than an equal share; then
+// there is a larger member, which largest remembers.
+func (g *group[T]) larger(n int) *group[T] {
 	least := n + 2
 	if n == 0 {
 		least = 1
@@ -288,7 +288,7 @@ func (g *group[T]) beyond(n int) *group[T] {
 		return nil
 	}
 	for _, m := range g.members {
-		g.compare(m)
+		g.noteLargest(m)
 	}
 	if g.largest == nil || g.largest.n < least {
 		return nil

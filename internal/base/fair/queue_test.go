@@ -77,7 +77,7 @@ type several struct {
 func newSeveral(n int) *several {
 	s := new(several)
 	for range n {
-		s.queues = append(s.queues, &fair.Queue[string]{Turn: &s.turn})
+		s.queues = append(s.queues, &fair.Queue[string]{Clock: &s.turn})
 	}
 	return s
 }
@@ -203,7 +203,7 @@ func TestSurplus(t *testing.T) {
 		var q fair.Queue[string]
 		add(&q, strings.Split(test.entries, ",")...)
 		got := ""
-		if e := q.Surplus(netip.MustParseAddr(test.client)); e != nil {
+		if e := q.Evictable(netip.MustParseAddr(test.client)); e != nil {
 			got = e.Value
 		}
 		if got != test.want && (got == "" || !strings.Contains(test.want, got)) {
@@ -220,7 +220,7 @@ func TestSurplusConverges(t *testing.T) {
 	enter := func(client, name string) bool {
 		a := netip.MustParseAddr(client)
 		if q.Len() == most {
-			e := q.Surplus(a)
+			e := q.Evictable(a)
 			if e == nil {
 				return false
 			}
@@ -322,7 +322,7 @@ func BenchmarkSurplus(b *testing.B) {
 			client := netip.MustParseAddr(bench.client)
 			b.ReportAllocs()
 			for b.Loop() {
-				q.Surplus(client)
+				q.Evictable(client)
 			}
 		})
 	}

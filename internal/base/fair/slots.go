@@ -6,21 +6,21 @@ import (
 	"sync"
 )
 
-// Slots are a number of slots for work of many clients. Work that finds none waits for its turn in
-// a Queue. Any goroutine may call the methods.
+// Slots are slots for work of many clients. Work that finds none free waits for its turn in a
+// Queue. Any goroutine may call the methods.
 type Slots struct {
 	most func() int
 
 	mu     sync.Mutex
 	taken  int
-	queues [2]Queue[func()] // of the usual ones; of those behind them
+	queues [2]Queue[func()] // of usual work; of work with low priority
 }
 
 // NewSlots makes slots. most is called once, before the first is taken.
 func NewSlots(most func() int) *Slots { return &Slots{most: sync.OnceValue(most)} }
 
-// Processors is a number of slots for work that computes: half as many as there are loops, which
-// have one processor less than the process has.
+// Processors returns the number of slots for work that computes: half the number of loops, which is
+// one less than the number of the process's processors.
 func Processors() int { return max((runtime.GOMAXPROCS(0)-1)/2, 1) }
 
 // Slot is a slot, or the wait for one.
@@ -29,15 +29,14 @@ type Slot struct {
 	queue *Queue[func()]
 }
 
-// Enter asks for a slot. begin is called when there is one, which may be before Enter returns, and
-// on any goroutine that gives one back; it must not block. After begin the caller calls Leave,
-// once.
+// Enter asks for a slot. begin is called when there is one, perhaps before Enter returns, and
+// perhaps on the goroutine of a Leave; it must not block. After begin the caller calls Leave, once.
 //
-// behind: the work waits until no other work does.
-func (p *Slots) Enter(client netip.Addr, behind bool, begin func()) *Slot {
+// With lowPriority the work waits until no other work waits.
+func (p *Slots) Enter(client netip.Addr, lowPriority bool, begin func()) *Slot {
 	most := p.most()
 	slot := &Slot{entry: Entry[func()]{Value: begin}, queue: &p.queues[0]}
-	if behind {
+	if lowPriority {
 		slot.queue = &p.queues[1]
 	}
 	p.mu.Lock()
@@ -52,8 +51,8 @@ func (p *Slots) Enter(client netip.Addr, behind bool, begin func()) *Slot {
 	return slot
 }
 
-// Withdraw ends the wait for a slot: begin will not be called. It reports false, and does nothing,
-// if it was called before, or is being called.
+// Withdraw ends the wait for a slot: begin will not be called. It returns false, and does nothing,
+// if begin was called before, or is being called.
 func (p *Slots) Withdraw(slot *Slot) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -64,7 +63,7 @@ func (p *Slots) Withdraw(slot *Slot) bool {
 	return true
 }
 
-// Leave gives a slot back.
+// Leave returns a slot.
 func (p *Slots) Leave() {
 	p.mu.Lock()
 	for i := range p.queues {
@@ -79,7 +78,7 @@ func (p *Slots) Leave() {
 	p.mu.Unlock()
 }
 
-// Stats returns how many slots are taken, and how much work waits for one.
+// Stats returns how many slots are taken, and how many calls of Enter wait for one.
 func (p *Slots) Stats() (taken, waiting int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

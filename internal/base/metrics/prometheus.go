@@ -21,13 +21,13 @@ const ContentType = "text/plain; version=0.0.4; charset=utf-8"
 // cannot add to. Topics are not named.
 func (s *Snapshot) AppendText(b []byte, bounds []time.Duration) []byte {
 	t := text{b: b}
-	tell(&t, "lwango_", []Snapshot{*s}, func(s *Snapshot) ([]string, []figure) {
+	writeAll(&t, "lwango_", []Snapshot{*s}, func(s *Snapshot) ([]string, []figure) {
 		return nil, s.figures()
 	})
 	s.routes(&t, bounds)
 	s.loops(&t)
 	s.upstreams(&t)
-	tell(&t, "lwango_stream_", s.Streams, func(r *Stream) ([]string, []figure) {
+	writeAll(&t, "lwango_stream_", s.Streams, func(r *Stream) ([]string, []figure) {
 		return []string{"address", r.Address}, []figure{
 			{"connections", "gauge", "Open connections of the [[stream]].", float64(r.Open), nil},
 			{"connections_accepted_total", "counter", "Connections accepted.", float64(r.Accepted), nil},
@@ -41,7 +41,7 @@ func (s *Snapshot) AppendText(b []byte, bounds []time.Duration) []byte {
 		}
 	})
 	s.handlers(&t)
-	tell(&t, "lwango_certificate_", s.Certificates, func(c *Certificate) ([]string, []figure) {
+	writeAll(&t, "lwango_certificate_", s.Certificates, func(c *Certificate) ([]string, []figure) {
 		until := 0.0
 		if !c.Until.IsZero() {
 			until = float64(c.Until.Unix())
@@ -102,7 +102,7 @@ func (s *Snapshot) upstreams(t *text) {
 	labels := func(u *Upstream) []string {
 		return []string{"site", u.Site, "route", u.Route, "address", u.Address}
 	}
-	tell(t, "lwango_upstream_", s.Upstreams, func(u *Upstream) ([]string, []figure) {
+	writeAll(t, "lwango_upstream_", s.Upstreams, func(u *Upstream) ([]string, []figure) {
 		all := []figure{{"up", "gauge",
 			"1 if requests go to the address, 0 if it does not work, or an operator " +
 				"has drained or disabled it.", flag(u.Up && u.State == ""), nil}}
@@ -143,7 +143,7 @@ var classes = [6]string{"left", "1xx", "2xx", "3xx", "4xx", "5xx"}
 func (r *Route) labels() []string { return []string{"site", r.Site, "route", r.Route} }
 
 func (s *Snapshot) routes(t *text, bounds []time.Duration) {
-	tell(t, "lwango_", s.Routes, func(r *Route) (_ []string, all []figure) {
+	writeAll(t, "lwango_", s.Routes, func(r *Route) (_ []string, all []figure) {
 		for class, n := range r.Status {
 			all = append(all, figure{"requests_total", "counter",
 				"Requests that have ended, by route and class of status; left: the client did not wait.",
@@ -175,7 +175,7 @@ func (s *Snapshot) cache(t *text) {
 	if s.Cache == nil {
 		return
 	}
-	tell(t, "lwango_cache_", []Cache{*s.Cache}, func(c *Cache) ([]string, []figure) {
+	writeAll(t, "lwango_cache_", []Cache{*s.Cache}, func(c *Cache) ([]string, []figure) {
 		memory, disk := []string{"in", "memory"}, []string{"in", "disk"}
 		return nil, []figure{
 			{"objects", "gauge", "Answers that are kept.", float64(c.MemoryObjects), memory},
@@ -199,7 +199,7 @@ func (s *Snapshot) cache(t *text) {
 func (s *Snapshot) loops(t *text) {
 	answered := slices.DeleteFunc(slices.Clone(s.Loops), func(l Loop) bool { return !l.Answered })
 	labels := func(l *Loop) []string { return []string{"loop", strconv.Itoa(l.Loop)} }
-	tell(t, "lwango_loop_", answered, func(l *Loop) ([]string, []figure) {
+	writeAll(t, "lwango_loop_", answered, func(l *Loop) ([]string, []figure) {
 		return labels(l), []figure{
 			{"busy_seconds_total", "counter", "Time that the loop has not slept.", l.Busy, nil},
 			{"wakeups_total", "counter", "Times that the loop has slept for an event.", float64(l.Wakeup),
@@ -228,7 +228,7 @@ func (s *Snapshot) loops(t *text) {
 			t.sample(yields, float64(l.Yields[code]), append(labels(l), "code", code)...)
 		}
 	}
-	tell(t, "lwango_loop_", s.Loops, func(l *Loop) ([]string, []figure) {
+	writeAll(t, "lwango_loop_", s.Loops, func(l *Loop) ([]string, []figure) {
 		return labels(l), []figure{
 			{"stalls_total", "counter", "Times that the watchdog found the loop held up.", float64(l.Stalls),
 				nil},
@@ -245,9 +245,11 @@ type figure struct {
 	labels           []string // beside those of the thing
 }
 
-// tell writes the figures of all things; of returns a thing's labels, and figures of the same names
-// for each thing.
-func tell[T any](t *text, prefix string, all []T, of func(*T) (labels []string, figures []figure)) {
+// writeAll writes the figures of all things. of returns the labels and the figures of a thing; the
+// figures of all things have the same names.
+func writeAll[T any](
+	t *text, prefix string, all []T, of func(*T) (labels []string, figures []figure),
+) {
 	things := make([][]figure, len(all))
 	labels := make([][]string, len(all))
 	for k := range all {

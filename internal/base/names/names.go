@@ -1,4 +1,4 @@
-// Package names tells which files no module may send, by their names.
+// Package names finds files that no module may send, by their names.
 package names
 
 import "github.com/lwango/lwango/internal/base/ascii"
@@ -21,8 +21,7 @@ func hasWellKnown[T string | []byte](path T) bool {
 		(len(path) == len(folder) || path[len(folder)] == '/')
 }
 
-// sources are endings of scripts whatever the configuration says. They stand for those with a
-// digit, .php3 to .php8, too: see Source.
+// sources are endings of scripts in every configuration. .php includes .php3 to .php8: see Source.
 var sources = []string{".php", ".phtml", ".phps", ".phar", ".inc"}
 
 // Source reports whether the last segment of a path may name a script, whose source must not be
@@ -38,7 +37,7 @@ func Source[T string | []byte](path T, endings []string) bool {
 	return false
 }
 
-// endsAt reports whether name begins with one of the endings, and no letter behind it.
+// endsAt reports whether name begins with one of the endings, and no letter follows.
 func endsAt[T string | []byte](name T, endings []string) bool {
 	for _, e := range endings {
 		if e != "" && ascii.HasPrefixFold(name, e) &&

@@ -2,10 +2,9 @@ package networks
 
 import "net/netip"
 
-// Counts say how much clients hold, such as connections or bytes, by where they come from. They
-// have an entry for each network and client network that holds anything. The zero Counts are all
-// zero. They have no lock: what a client may hold is decided under one together with what else that
-// depends on.
+// Counts say how much clients hold, such as connections or bytes, by network. They have an entry
+// for each network and client network that holds anything. The zero Counts are all zero. They have
+// no lock: the caller has one, under which it also decides what a client may hold.
 type Counts struct {
 	held map[netip.Prefix]int64
 }

@@ -1,5 +1,5 @@
-// Package networks tells clients apart by where they come from, and counts what they hold. Its
-// functions may be called from any goroutine.
+// Package networks groups clients by network, and counts what they hold. Any goroutine may call its
+// functions.
 package networks
 
 import (
@@ -24,10 +24,9 @@ func Of(client netip.Addr) netip.Addr {
 	return network.Addr()
 }
 
-// ClientNet returns the address of the client network, by which the customer of a provider is
-// counted, as far as it can be told: the client's IPv4 address, or the /48 of its IPv6 address, as
-// no customer needs more than that (RFC 6177). For a client of a UNIX socket it returns the zero
-// Addr.
+// ClientNet returns the address of the client network, which stands for the customer of a provider:
+// the client's IPv4 address, or the /48 of its IPv6 address, as no customer needs more than that
+// (RFC 6177). For a client of a UNIX socket it returns the zero Addr.
 func ClientNet(client netip.Addr) netip.Addr {
 	if client.Is4() {
 		return client

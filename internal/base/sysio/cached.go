@@ -12,13 +12,13 @@ import (
 )
 
 // Cached reports whether n bytes of a regular file from off on lie in the page cache, so that a
-// read of them does not wait for a disk. Where the kernel cannot tell, it says that they do.
+// read of them does not wait for a disk. If the kernel cannot tell, it returns true.
 //
-// cachestat(2), of Linux 6.5, counts the pages that are there, those that are just being read
-// included. They are read in order, so a look at the last byte tells whether they have arrived. On
-// an older kernel, and where it counts none, as on overlayfs, the first byte and the last one stand
-// for the rest. It counts none of a cold file, too: then the look at the first byte has the kernel
-// read some pages, which may be there when the look returns, and which a second count finds.
+// cachestat(2), of Linux 6.5, counts the pages in the cache, including those that are being read.
+// They are read in order, so an attempt to read the last byte shows whether all have arrived. On an
+// older kernel, and if cachestat counts none, as on overlayfs, the first and the last byte stand
+// for the rest. cachestat also counts none for a cold file. Then the attempt to read the first byte
+// makes the kernel read some pages, perhaps before it returns, and a second count finds them.
 func Cached(fd int, off, n int64) bool {
 	if n <= 0 {
 		return true

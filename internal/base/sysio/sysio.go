@@ -17,7 +17,7 @@
 //	cached.go     whether a file lies in the page cache
 //	tempfile.go   TempFile: a file without a name
 //	tempspace.go  TempSpace: what all temporary files hold together
-//	parting.go    Parting: a socket that is about to be closed, below TLS
+//	sendonly.go   SendOnly: a socket that is about to be closed, below TLS
 package sysio
 
 import (

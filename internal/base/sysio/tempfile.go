@@ -32,28 +32,28 @@ type TempFile struct {
 
 	// How fast the file grows, see rate.
 	begun, grown time.Time // grown: the last time
-	lately       float64   // bytes, of which fewer and fewer count
+	lately       float64   // bytes, weighted by decay
 }
 
-// rateTime is how long ago bytes were written that count 1/e for a file's rate.
+// rateTime is the age at which written bytes count 1/e for a file's rate.
 const rateTime = 10 * time.Second
 
 // grow counts n bytes more. The caller holds busy, as for rate.
 func (f *TempFile) grow(n int64) {
 	now := time.Now()
-	f.lately = f.lately*faded(now.Sub(f.grown)) + float64(n)
+	f.lately = f.lately*decay(now.Sub(f.grown)) + float64(n)
 	f.size += n
 	f.grown = now
 }
 
 // rate returns how fast the file has grown lately, up to now, in bytes per second.
 func (f *TempFile) rate(now time.Time) float64 {
-	lasted := rateTime.Seconds() * (1 - faded(now.Sub(f.begun)))
-	return f.lately * faded(now.Sub(f.grown)) / lasted
+	lasted := rateTime.Seconds() * (1 - decay(now.Sub(f.begun)))
+	return f.lately * decay(now.Sub(f.grown)) / lasted
 }
 
-// faded returns how much a byte counts that was written d ago.
-func faded(d time.Duration) float64 { return math.Exp(-d.Seconds() / rateTime.Seconds()) }
+// decay returns how much a byte counts that was written d ago.
+func decay(d time.Duration) float64 { return math.Exp(-d.Seconds() / rateTime.Seconds()) }
 
 // Read implements io.Reader.
 func (f *TempFile) Read(p []byte) (int, error) {
@@ -92,7 +92,7 @@ func (f *TempFile) WriteAt(p []byte, off int64) (int, error) {
 	return n, TempFull(err)
 }
 
-// TempFull adds ErrTempFull to the error of a disk without room: for whoever writes it is the same.
+// TempFull adds ErrTempFull to the error of a disk without room: for a writer both are the same.
 func TempFull(err error) error {
 	if errors.Is(err, unix.ENOSPC) || errors.Is(err, unix.EDQUOT) {
 		return fmt.Errorf("%w: %w", ErrTempFull, err)
@@ -118,16 +118,16 @@ func (f *TempFile) Seek(offset int64, whence int) (int64, error) {
 	return offset, nil
 }
 
-// slowFree is from which size on the caller does not wait until a file's blocks are free: ext4
-// takes 60 ms to free a GiB, in which its loop would serve nobody.
+// slowFree is the size from which on the caller does not wait until a file's blocks are free: ext4
+// takes 60 ms to free a GiB, and the caller's loop would stand still meanwhile.
 const slowFree = 4 << 20
 
 // Close frees the file. The blocks of a large one are freed by a goroutine, and count until then. A
 // second call has no effect.
 func (f *TempFile) Close() error {
-	if told := f.Closed; told != nil {
+	if closed := f.Closed; closed != nil {
 		f.Closed = nil
-		defer told()
+		defer closed()
 	}
 	if f.closed {
 		return nil

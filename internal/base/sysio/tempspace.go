@@ -24,10 +24,10 @@ var ErrTempFull = errors.New("temporary files have reached their limit")
 // free. A client's only file has no such bound, since the limit has room for any one file. The zero
 // Addr stands for any number of clients and has no such bound, either.
 //
-// Where a write finds no room, the slowest upload gives way: the slowest one of the client that
-// holds too much, or else of all clients. The space frees what was written, and the next write to
-// that upload fails. So an upload that stalls keeps no other one out. Only an upload of at least a
-// second gives way.
+// If a write finds no room, the slowest upload gives way: the slowest one of the client that holds
+// too much, or else of all clients. The space frees its bytes, and the next write to that upload
+// fails. So an upload that stalls does not keep others out. Only an upload that is at least a
+// second old gives way.
 type TempSpace struct {
 	mu      sync.Mutex
 	dir     string                 // "": os.TempDir
@@ -167,19 +167,19 @@ func (s *TempSpace) room(f *TempFile, n int64) (within netip.Prefix, ok bool) {
 	return within, true
 }
 
-// settled is the age of an upload that can give way. Before that nobody can tell how fast it is.
-const settled = time.Second
+// minRateAge is the least age of an upload that can give way. Before that its rate is not known.
+const minRateAge = time.Second
 
 // slowest returns the upload that has grown most slowly lately of those of the clients within, or
 // of all of them if within is not valid; nil if there is none. Unless it is f, it is busy.
 func (s *TempSpace) slowest(within netip.Prefix, f *TempFile) (slowest *TempFile) {
 	now, least := time.Now(), 0.0
 	for u := range s.uploads {
-		if within.IsValid() && !within.Contains(u.client) || now.Sub(u.begun) < settled {
+		if within.IsValid() && !within.Contains(u.client) || now.Sub(u.begun) < minRateAge {
 			continue
 		}
 		if u != f && !u.busy.TryLock() {
-			continue // it is written this very moment
+			continue // it is being written
 		}
 		next, rate := u, u.rate(now)
 		if u.size > 0 && (slowest == nil || rate < least) {

@@ -14,7 +14,7 @@ import (
 // So it logs the warnings of a start, and returns an error where a start would fail.
 func tryConfined(c *config.Config, from config.Source) error {
 	from.FoldersMade = true
-	s := &server{source: from, own: asynclog.Vital(from.Logger), config: c}
+	s := &server{source: from, own: asynclog.Priority(from.Logger), config: c}
 	if err := s.confine(); err != nil {
 		return err
 	}

@@ -141,7 +141,7 @@ func (p *Program) Main(ctx context.Context, o *Options, file string, stdout, std
 		defer signals.end()
 	}
 	src.Confining = true
-	manager := findManager(asynclog.Vital(log)) // its socket may be out of reach later
+	manager := findManager(asynclog.Priority(log)) // its socket may be out of reach later
 	defer manager.close()
 	c, err := src.Load()
 	if err != nil {
@@ -188,7 +188,7 @@ func (p *Program) Main(ctx context.Context, o *Options, file string, stdout, std
 	}
 	s, err := start(src, c, handed)
 	if err != nil {
-		asynclog.Vital(log).Error("cannot start", "error", err)
+		asynclog.Priority(log).Error("cannot start", "error", err)
 		return exitFailure
 	}
 	s.program = program

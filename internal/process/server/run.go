@@ -63,7 +63,7 @@ type server struct {
 // start makes the loops and listeners of a configuration and lets them run, each loop on a
 // goroutine of its own which is not locked to a thread. When it returns, clients can connect.
 func start(src config.Source, c *config.Config, handed *handover) (*server, error) {
-	s := &server{source: src, handed: handed, log: src.Logger, own: asynclog.Vital(src.Logger),
+	s := &server{source: src, handed: handed, log: src.Logger, own: asynclog.Priority(src.Logger),
 		config:    c,
 		listeners: map[sockets.Address]*listener{}}
 	s.obtainer = certs.NewObtainer(src.Obtain, s.own)

@@ -122,11 +122,11 @@ func (b *Broker) Restart() {
 func (b *Broker) Replicate(primary *Broker) {
 	b.t.Helper()
 	b.Do(fmt.Sprintf("REPLICAOF 127.0.0.1 %d", primary.Port))
-	b.inStep(primary)
+	b.awaitReplicated(primary)
 }
 
-// inStep waits until b has all that primary has.
-func (b *Broker) inStep(primary *Broker) {
+// awaitReplicated waits until b has all that primary has.
+func (b *Broker) awaitReplicated(primary *Broker) {
 	b.t.Helper()
 	wait.Until(b.t, "the replica is in step", func() bool {
 		return b.field("master_link_status") == "up" &&
@@ -188,9 +188,9 @@ func (b *Broker) Do(command string, last ...any) any {
 	return b.do(c, command, last...)
 }
 
-// Stay opens a connection that stays until the test ends, whichever others the broker refuses
+// KeepConn opens a connection that stays until the test ends, whichever others the broker refuses
 // meanwhile, and returns a function that runs commands on it.
-func (b *Broker) Stay() (do func(command string) (answer any)) {
+func (b *Broker) KeepConn() (do func(command string) (answer any)) {
 	b.t.Helper()
 	c := b.client()
 	b.t.Cleanup(func() { c.Close() })

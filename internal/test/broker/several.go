@@ -19,8 +19,8 @@ func StartSentinel(t testing.TB, primary *Broker) *Broker {
 	}})
 }
 
-// Knows waits until the sentinel knows of a replica.
-func (b *Broker) Knows(replica *Broker) {
+// AwaitReplica waits until the sentinel knows a replica.
+func (b *Broker) AwaitReplica(replica *Broker) {
 	b.t.Helper()
 	wait.Until(b.t, "the sentinel knows of the replica", func() bool {
 		return strings.Contains(fmt.Sprint(b.Do("SENTINEL REPLICAS main")), fmt.Sprint(replica.Port))
@@ -73,7 +73,7 @@ func StartCluster(t testing.TB, of ...int) *Cluster {
 	agreed()
 	for i, n := range c.Replicas {
 		n.Do("CLUSTER REPLICATE " + c.Primaries[of[i]].NodeID())
-		n.inStep(c.Primaries[of[i]])
+		n.awaitReplicated(c.Primaries[of[i]])
 	}
 	for _, n := range all {
 		wait.Until(t, "each node knows the replicas", func() bool {
@@ -96,7 +96,7 @@ func (b *Broker) self() string {
 	return ""
 }
 
-// NodeID returns what a node of a cluster is called.
+// NodeID returns the ID of a node of a cluster.
 func (b *Broker) NodeID() string {
 	id, _, _ := strings.Cut(b.self(), " ")
 	return id
@@ -107,7 +107,7 @@ func (c *Cluster) URL() string {
 	return strings.Replace(c.Primaries[0].URL(), "redis:", "redis+cluster:", 1)
 }
 
-// Owner returns which of the primaries, and of the replicas, has a key at first.
+// Owner returns the index of the primary that has a key at first.
 func (c *Cluster) Owner(key string) (i int) {
 	slot := c.Primaries[0].Do("CLUSTER KEYSLOT " + key).(int64)
 	return int(slot) * len(c.Primaries) / 16384

@@ -255,7 +255,7 @@ func (s *Session) ClientGone() {}
 
 // BeforeEnd is called by the loop before it closes the connection, which is idle.
 func (s *Session) BeforeEnd() {
-	w := sysio.Parting{FD: s.thread.FD()}
+	w := sysio.SendOnly{FD: s.thread.FD()}
 	bye := http2.AppendGoAway(nil, 0, http2.NoError, "")
 	if s.tls == nil {
 		_, _ = w.Write(bye)
