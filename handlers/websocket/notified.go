@@ -21,7 +21,8 @@ func (s *served) Notified(d *loop.Descriptor) bool {
 			if f.f != nil && f.sub.Ready() {
 				return false
 			}
-		} else if f.f != nil && !f.sub.SendNext(func(m *pubsub.Message) bool { return f.send(c, d, m) }) ||
+		} else if f.f != nil &&
+			!f.sub.SendNext(func(m *pubsub.Message) bool { return f.send(c, d, m) }) ||
 			c.writeBroken {
 			return false
 		}
