@@ -83,7 +83,7 @@ func (t *Thread) leave(s *scope) {
 	}
 }
 
-// logMember logs the error of a thread that another one had started, if nobody takes it.
+// logMember logs the error of a thread that another one had started, if no Join returns it.
 func (l *Loop) logMember(err error) {
 	attributes := []any{"error", err}
 	if e, ok := errors.AsType[*PanicError](err); ok {

@@ -25,7 +25,7 @@ type log struct {
 	ring       []*Message // by number, modulo its length, a power of two; nil: it was lost, see lose
 	first      uint64     // number of the oldest message
 	firstKnown uint64     // number of the first message that was ever known
-	gap        uint64     // number of the first message behind those that were lost last
+	gap        uint64     // number of the first message after those that were lost last
 	bytes      int        // in the ring
 	total      int        // bytes, and of those that only subscribers with DropNewest still have
 	depth      int32      // how many may be in the ring, see join and leave

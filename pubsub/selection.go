@@ -61,7 +61,7 @@ type selections struct {
 type node struct {
 	children map[string]*node // by word; * is one of them
 	logs     []*log           // of patterns that end here
-	tails    []*log           // of patterns that end with a > behind this
+	tails    []*log           // of patterns that end with a > after this word
 }
 
 const (

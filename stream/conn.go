@@ -219,7 +219,7 @@ func (s *Conn) receive(p []byte) (int, error) {
 }
 
 // mayRead comes before a read that does not wait. The error is ErrWouldBlock if there is nothing to
-// read. The loop's other threads have their turn here, if that is due, and not behind the read:
+// read. The loop's other threads have their turn here, if that is due, and not after the read:
 // then what was read would wait in the caller's memory.
 func (s *Conn) mayRead() error {
 	switch {

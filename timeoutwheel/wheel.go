@@ -1,6 +1,6 @@
 package timeoutwheel
 
-// An Expirer is told when its timer expires.
+// An Expirer is called when its timer expires.
 type Expirer interface {
 	// Expire is called by [Wheel.Advance], on its goroutine, when the timer is idle already. It may
 	// add and cancel any timer of the wheel, including its own, but must not call Advance. If it

@@ -65,18 +65,18 @@
 // when all of it has moved.
 //
 // A pattern is read from one more stream, that of all topics of the shard. A process that follows a
-// pattern creates it, and has it kept for a day. While it is there, each message is appended to it
-// as well, by the same transaction, and the process takes from it what matches. With each batch the
-// broker is asked whether there is such a stream, as long as there is none; so patterns cost those
-// nothing that have none, and with them the broker stores each message twice. A pattern begins when
-// the broker has heard of it: while the broker is away, others do not know of it. If a broker
-// without the stream is in the place of one that had it, whoever comes first creates it, one who
-// follows or one who publishes. In a cluster a pattern takes a connection for each shard.
+// pattern creates it, and sets it to expire after a day. While it exists, each message is appended
+// to it as well, by the same transaction, and the process reads the matching messages from it. With
+// each batch a process asks the broker whether the stream exists, until it does. So patterns cost
+// nothing where no process has one, and otherwise the broker stores each message twice. A pattern
+// begins when the broker has the stream: while the broker is away, other processes do not append.
+// If a broker without the stream is in the place of one that had it, the first process creates it,
+// one that follows or one who publishes. In a cluster a pattern takes a connection for each shard.
 //
 // A queue group is a group of the broker's on the topic's stream (XREADGROUP), or that of all
 // topics. A process has up to 16 messages at a time. It acknowledges what a member has received
-// (XACK), gives back what members are too busy for, or have left, and mentions what it still has.
-// What a process does not mention for 30 s, others claim (XAUTOCLAIM), which look each second. A
+// (XACK), gives back what members are too busy for, or have left, and claims again what it has.
+// Others claim what a process has not claimed again for 30 s (XAUTOCLAIM); they try each second. A
 // group whose processes have all been silent for five minutes begins anew with the next one, and
 // after an hour it is destroyed when a process joins another group of the stream. Both need a
 // broker of version 6.2.

@@ -185,7 +185,7 @@ func position(id string) (ms, seq uint64) {
 	return ms, seq
 }
 
-// isOlder reports whether there may be entries behind one that are older than ms, milliseconds of
+// isOlder reports whether there may be entries after one that are older than ms, milliseconds of
 // the broker's clock. The broker never gives an ID below that of the entry before.
 func isOlder(id string, ms uint64) bool {
 	at, _ := position(id)

@@ -21,7 +21,7 @@ type Glob struct {
 	text     string
 	anywhere bool // for any one segment
 	literal  string
-	segments []segment // behind literal
+	segments []segment // after literal
 }
 
 // What a pattern cannot say, but perhaps something else that the caller knows of.
@@ -181,7 +181,7 @@ type segment struct {
 	plain  bool // neither * nor ?: prefix is all
 	simple bool // one star and no "?": prefix and suffix are all
 
-	prefix, suffix string // before the first star and behind the last, if they have no "?"
+	prefix, suffix string // before the first star and after the last, if they have no "?"
 	inner          string // between two stars that are the first and the last character
 	text           string
 }

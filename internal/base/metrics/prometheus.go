@@ -301,7 +301,7 @@ func (t *text) histogram(name string, labels []string, counts []int64, bounds []
 
 var escape = strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\n`)
 
-// sample writes one line; labels are names, each with its value behind it.
+// sample writes one line; labels are names, each followed by its value.
 func (t *text) sample(name string, v float64, labels ...string) {
 	t.b = append(t.b, name...)
 	for i := 0; i < len(labels); i += 2 {

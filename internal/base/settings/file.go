@@ -57,7 +57,7 @@ func syntaxError(name, text string, err error) *Error {
 	if !errors.As(err, &pe) {
 		return &Error{File: name, Msg: strings.TrimPrefix(err.Error(), "toml: ")}
 	}
-	// At the end of the text the position can lie one line behind it.
+	// At the end of the text the position can be on the line after the last.
 	line := max(1, min(pe.Position.Line, strings.Count(strings.TrimSuffix(text, "\n"), "\n")+1))
 	return &Error{File: name, Line: line, Msg: pe.Message}
 }

@@ -166,7 +166,7 @@ type secret struct {
 	shown string // what messages have in its place
 }
 
-// readSecret returns the text of a file without the line ends behind it, which editors and echo(1)
+// readSecret returns the text of a file without the line ends after it, which editors and echo(1)
 // add, for the string at a path. A relative path begins in the folder of the configuration.
 func (f *File) readSecret(path string, at valuePath) (string, error) {
 	path = confpath.Join(f.dir, path)

@@ -69,7 +69,7 @@ func (s *scanner) document() {
 			s.pair(table)
 		}
 		if s.pos == before {
-			s.advance() // only in text that is not TOML: go on behind the byte that stopped us
+			s.advance() // only in text that is not TOML: go on after the byte that stopped us
 		}
 	}
 }
@@ -199,7 +199,7 @@ func (s *scanner) item(end byte) bool {
 
 func keyStart(c byte) bool { return bareKeyByte(c) || c == '"' || c == '\'' }
 
-// basic reads a "string" or a """string""" from behind its opening quotes and returns its value.
+// basic reads a "string" or a """string""" after its opening quotes and returns its value.
 func (s *scanner) basic(long bool) string {
 	var b strings.Builder
 	for s.pos < len(s.text) {
@@ -244,7 +244,7 @@ func (s *scanner) literal(long bool) string {
 }
 
 // closes consumes the end of a long string. One or two quotes may stand before the closing three
-// and belong to the value, so it ends behind the last of up to five.
+// and belong to the value, so it ends after the last of up to five.
 func (s *scanner) closes(quotes string) bool {
 	if !strings.HasPrefix(s.text[s.pos:], quotes) {
 		return false

@@ -102,7 +102,7 @@ func Sendfile(out, in int, off *int64, n int) (int, syscall.Errno) {
 }
 
 // EpollWait is epoll_pwait2(2), or epoll_pwait(2) where that is refused; then the timeout is
-// rounded up to milliseconds. A negative one is none. EINTR counts as no event.
+// rounded up to milliseconds. A negative d means no limit. EINTR counts as no event.
 //
 // Kernels before Linux 5.11 refuse epoll_pwait2 with ENOSYS, and seccomp filters that are older
 // than the call, as container runtimes have them, with EPERM. Whatever the error is, epoll_pwait
