@@ -119,7 +119,7 @@
 //	h2_credit.go           windows for uploads
 //	h2_pace.go             what a stream waits for, and when the wait is its client's fault
 //	h2_descriptors.go      how many descriptors the streams of a client may hold
-//	h2_remnant.go          closed streams whose clients may still send
+//	h2_closed.go           closed streams whose clients may still send
 //	h2_link.go             a stream as a connection, for a handler that has taken it over
 //	h2_takeover.go         the owner of such a stream
 //	h2_tail.go             the owner of an answer of HTTP/2 that is kept open

@@ -50,7 +50,7 @@ func (s *session) act(h http2.Header, payload []byte) http2.Code {
 		if h.Stream%2 == 0 && h.Type <= http2.Continuation || h.Type == http2.PushPromise {
 			return http2.ProtocolError
 		}
-		if st = s.find(h.Stream); st == nil && len(s.remnants) > 0 && h.Type != http2.Continuation {
+		if st = s.find(h.Stream); st == nil && len(s.closedStreams) > 0 && h.Type != http2.Continuation {
 			if ok, code := s.late(h, payload); ok {
 				return code
 			}

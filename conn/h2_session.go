@@ -37,7 +37,7 @@ type session struct {
 	recent      [16]uint32 // streams that were closed last
 	closed      uint       // how many
 
-	remnants []remnant // of streams that are closed and whose clients may still send
+	closedStreams []closedStream // of streams that are closed and whose clients may still send
 
 	early      *[8]earlyRank // of streams that may come, those said last,
 	earlyCount int           // and of how many was something said
@@ -209,14 +209,14 @@ func (s *session) partial() bool {
 func (s *session) restOfPart(now time.Duration) time.Duration {
 	limit := s.set.HeaderTimeout
 	if have := s.Unparsed(); s.Block.Stream == 0 && len(have) >= http2.FrameHeaderLen &&
-		len(s.remnants) > 0 && http2.ParseHeader(have).Type == http2.Data {
+		len(s.closedStreams) > 0 && http2.ParseHeader(have).Type == http2.Data {
 		limit = max(limit, s.set.BodyTimeout) // content that is dropped
 	}
 	return max(limit-(now-s.partFrom), time.Millisecond)
 }
 
 // rest leaves the session without a coroutine until something comes. draining is how long it is
-// until a remnant has to be seen to; negative: none has.
+// until the next closed stream is stopped or forgotten; negative: there is none.
 func (s *session) rest(draining time.Duration) coro.Code {
 	t := &s.connection.Thread
 	lp := t.Loop()

@@ -173,7 +173,7 @@ func (st *h2stream) Run(t *loop.Thread) coro.Code {
 	if x.fullLog != nil {
 		s.fullLog, x.fullLog = x.fullLog, nil
 	}
-	if st.link == nil && st.mayStillSend() {
+	if st.link == nil && st.halfClosedLocal() {
 		if x.req.body.ask && !st.arrived() { // the client waits with the body, which nobody wants
 			st.reset(http2.NoError)
 		} else {
@@ -211,7 +211,7 @@ func (st *h2stream) Ended() {
 	s := st.s
 	if st.link != nil {
 		s.port.stats.Tunnels--
-		if st.mayStillSend() { // release has ended this half, perhaps just now
+		if st.halfClosedLocal() { // release has ended this half, perhaps just now
 			s.drain(st)
 		}
 	}

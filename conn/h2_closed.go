@@ -7,52 +7,52 @@ import (
 	"github.com/lwango/lwango/internal/wire/http2"
 )
 
-// remnant is what a session keeps of a closed stream whose client may still send. Its thread has
+// closedStream is what a session keeps of a stream whose client may still send. Its thread has
 // ended, and what comes is dropped.
 //
-// Behind an answer that has not waited for the end of the body, the client is not told at once:
+// Behind an answer that has not waited for the end of the body, the client is not stopped at once:
 // some clients take RST_STREAM for the end of the exchange and lose the answer, even with NO_ERROR
 // (RFC 9113 section 8.1). So what HTTP/1.1 drains is drained here, too: drainLimit bytes, each
-// within body_timeout. Then the client is told to stop.
+// within body_timeout. Then the client is reset.
 //
-// What was on its way when the client was told is no mistake (RFC 9113 section 5.1). It is no more
+// What was on its way when the reset was sent is no mistake (RFC 9113 section 5.1). It is no more
 // than credit.
-type remnant struct {
+type closedStream struct {
 	id       uint32
-	told     bool  // to stop; until then its mistakes are those of an open stream
-	left     int64 // bytes that may come before it is told
+	stopped  bool  // by RST_STREAM; until then its mistakes are those of an open stream
+	left     int64 // bytes that may come before it is stopped
 	credit   int64 // bytes that may come at all
 	expected int64 // what is missing of its Content-Length; -1: unknown
 	window   int64 // how much content the client would take
-	// on the loop's clock: when it is told at the latest, or, if it was, forgotten
+	// on the loop's clock: when it is stopped at the latest, or, if it was, forgotten
 	until time.Duration
 }
 
-// maxRemnants is how many remnants a session keeps. The oldest one makes way for a new one.
-const maxRemnants = 128
+// maxClosedStreams is how many of them a session keeps. The oldest one makes way for a new one.
+const maxClosedStreams = 128
 
 // never is a time on the loop's clock that does not come.
 const never = time.Duration(1<<63 - 1)
 
-// mayStillSend reports whether the client may go on behind an answer that has ended.
-func (st *h2stream) mayStillSend() bool {
+// halfClosedLocal reports whether the client may go on behind an answer that has ended.
+func (st *h2stream) halfClosedLocal() bool {
 	return st.err == nil && st.s.err == nil && st.IsOpen() && st.ended && !st.body.ended
 }
 
-// drain keeps a remnant of the stream, whose answer is complete and whose body is not.
+// drain keeps a closedStream for st, whose answer is complete and whose body is not.
 func (s *session) drain(st *h2stream) {
 	b := &st.body
-	r := remnant{id: st.ID, left: drainLimit, credit: b.flow.Window, expected: b.expected,
+	r := closedStream{id: st.ID, left: drainLimit, credit: b.flow.Window, expected: b.expected,
 		window: st.Window}
-	more := max(drainLimit+1-r.credit, 0) // a client that is to be told sends one byte too many
+	more := max(drainLimit+1-r.credit, 0) // a client that is to be stopped sends one byte too many
 	s.announce(r.id, more)
 	r.credit += more
 	s.keep(r)
 }
 
-// ignore keeps a remnant of a stream that was reset, whose client had so much credit.
+// ignore keeps a closedStream of a stream that was reset, whose client had so much credit.
 func (s *session) ignore(id uint32, credit int64) {
-	s.keep(remnant{id: id, told: true, credit: credit})
+	s.keep(closedStream{id: id, stopped: true, credit: credit})
 }
 
 // ignoreRest is ignore for a stream that is being reset.
@@ -62,16 +62,16 @@ func (s *session) ignoreRest(st *h2stream) {
 	}
 }
 
-func (s *session) keep(r remnant) {
-	if len(s.remnants) == maxRemnants {
-		s.tell(&s.remnants[0])
-		s.remnants = append(s.remnants[:0], s.remnants[1:]...)
+func (s *session) keep(r closedStream) {
+	if len(s.closedStreams) == maxClosedStreams {
+		s.stop(&s.closedStreams[0])
+		s.closedStreams = append(s.closedStreams[:0], s.closedStreams[1:]...)
 	}
 	r.until = s.resetTimeout()
-	s.remnants = append(s.remnants, r)
+	s.closedStreams = append(s.closedStreams, r)
 }
 
-// resetTimeout returns until when the client of a remnant may send nothing.
+// resetTimeout returns until when the client of a closed stream may send nothing.
 func (s *session) resetTimeout() time.Duration {
 	if s.set.BodyTimeout <= 0 {
 		return never
@@ -80,28 +80,28 @@ func (s *session) resetTimeout() time.Duration {
 	return l.Clock(l.Time()) + s.set.BodyTimeout
 }
 
-// tell tells the client to stop.
-func (s *session) tell(r *remnant) {
-	if !r.told {
-		r.told = true
+// stop tells the client to stop.
+func (s *session) stop(r *closedStream) {
+	if !r.stopped {
+		r.stopped = true
 		s.Reset(r.id, http2.NoError)
 		s.wake()
 	}
 }
 
-// remnant returns the index of the remnant of a closed stream, -1 if there is none.
-func (s *session) remnant(id uint32) int {
-	return slices.IndexFunc(s.remnants, func(r remnant) bool { return r.id == id })
+// closedStream returns the index of the closedStream with that ID, -1 if there is none.
+func (s *session) closedStream(id uint32) int {
+	return slices.IndexFunc(s.closedStreams, func(r closedStream) bool { return r.id == id })
 }
 
-// late acts on a frame of the closed stream id, if there is a remnant of it, and reports whether
+// late acts on a frame of the closed stream id, if there is a closedStream of it, and reports whether
 // there is.
 func (s *session) late(h http2.Header, payload []byte) (ok bool, code http2.Code) {
-	i := s.remnant(h.Stream)
+	i := s.closedStream(h.Stream)
 	if i < 0 {
 		return false, http2.NoError
 	}
-	r, over := &s.remnants[i], h.Flags&http2.EndStream != 0
+	r, over := &s.closedStreams[i], h.Flags&http2.EndStream != 0
 	switch h.Type {
 	case http2.Data:
 		if !s.Inflow.Received(int64(h.Length)) {
@@ -119,11 +119,11 @@ func (s *session) late(h http2.Header, payload []byte) (ok bool, code http2.Code
 		if r.credit < 0 {
 			s.resetStream(r.id, http2.FlowControlError)
 			over = true
-		} else if wrong && !r.told {
+		} else if wrong && !r.stopped {
 			s.resetStream(r.id, http2.ProtocolError)
-			r.told = true
+			r.stopped = true
 		} else if !over && (r.left < 0 || r.credit == 0) {
-			s.tell(r)
+			s.stop(r)
 		}
 	case http2.Headers: // the trailer section: see lateTrailer
 		return true, s.block(h, payload)
@@ -133,36 +133,36 @@ func (s *session) late(h http2.Header, payload []byte) (ok bool, code http2.Code
 		n := int64(http2.Uint32(payload) &^ (1 << 31))
 		r.window += n
 		switch { // half-closed: errors all the same (section 6.9)
-		case r.told || n > 0 && r.window <= http2.LargestWindow:
+		case r.stopped || n > 0 && r.window <= http2.LargestWindow:
 			return true, http2.NoError
 		case n == 0:
 			s.resetStream(r.id, http2.ProtocolError)
 		default:
 			s.resetStream(r.id, http2.FlowControlError)
 		}
-		r.told = true
+		r.stopped = true
 		return true, http2.NoError
 	default:
 		return true, http2.NoError
 	}
 	if over {
-		s.remnants = slices.Delete(s.remnants, i, i+1)
+		s.closedStreams = slices.Delete(s.closedStreams, i, i+1)
 	}
 	return true, code
 }
 
 // lateTrailer acts on a field block of a closed stream: the trailer section of what is drained.
 func (s *session) lateTrailer(id uint32, ends bool, trailer *http2.Fields) {
-	i := s.remnant(id)
+	i := s.closedStream(id)
 	if i < 0 {
 		return
 	}
-	r := s.remnants[i]
-	if r.told && !ends {
+	r := s.closedStreams[i]
+	if r.stopped && !ends {
 		return
 	}
-	s.remnants = slices.Delete(s.remnants, i, i+1)
-	if _, ok := trailer.Request(true); !r.told && (!ok || !ends || r.expected > 0) {
+	s.closedStreams = slices.Delete(s.closedStreams, i, i+1)
+	if _, ok := trailer.Request(true); !r.stopped && (!ok || !ends || r.expected > 0) {
 		s.resetStream(id, http2.ProtocolError)
 		if !ends {
 			s.ignore(id, r.credit)
@@ -171,24 +171,24 @@ func (s *session) lateTrailer(id uint32, ends bool, trailer *http2.Fields) {
 }
 
 // expire tells clients to stop, or forgets them, once their time is over. It returns how long it is
-// until another one is to be told; negative: none is.
+// until another one is to be stopped; negative: none is.
 func (s *session) expire() time.Duration {
-	if len(s.remnants) == 0 {
-		s.remnants = nil
+	if len(s.closedStreams) == 0 {
+		s.closedStreams = nil
 		return -1
 	}
 	now := s.Loop().Clock(s.Loop().Time())
 	next := never
-	s.remnants = slices.DeleteFunc(s.remnants, func(r remnant) bool {
-		return r.told && r.until <= now
+	s.closedStreams = slices.DeleteFunc(s.closedStreams, func(r closedStream) bool {
+		return r.stopped && r.until <= now
 	})
-	for i := range s.remnants {
-		r := &s.remnants[i]
-		if r.until <= now && !r.told {
-			s.tell(r)
+	for i := range s.closedStreams {
+		r := &s.closedStreams[i]
+		if r.until <= now && !r.stopped {
+			s.stop(r)
 			r.until = s.resetTimeout()
 		}
-		if !r.told {
+		if !r.stopped {
 			next = min(next, r.until)
 		}
 	}
@@ -198,7 +198,8 @@ func (s *session) expire() time.Duration {
 	return next - now
 }
 
-// IdleTimedOut is called by the loop when the idle time is over, perhaps only that of a remnant.
+// IdleTimedOut is called by the loop when the idle time is over, perhaps only that
+// of a closed stream.
 func (s *session) IdleTimedOut() time.Duration {
 	before := len(s.Out)
 	left := s.expire()
