@@ -55,7 +55,7 @@
 //	Sink, BackgroundSubrequest        requests that handlers send, and their answers
 //	Copy, ErrNestedSubrequest
 //	Duplex, TempFile                  body and answer at once, and what waits in between
-//	Link, LinkOf, Tail                connections and answers that a protocol has taken over
+//	HijackedConn, HijackedOf, Tail    connections and answers that a protocol has taken over
 //	Keeper, LightKeeper               what keeps them, without a coroutine
 //	NotifyKeeper
 //	Panicked, TakenID                 what is known of the request meanwhile
@@ -120,10 +120,10 @@
 //	h2_pace.go             what a stream waits for, and when the wait is its client's fault
 //	h2_descriptors.go      how many descriptors the streams of a client may hold
 //	h2_closed.go           closed streams whose clients may still send
-//	h2_link.go             a stream as a connection, for a handler that has taken it over
+//	h2_conn.go             a stream as a connection, for a handler that has taken it over
 //	h2_takeover.go         the owner of such a stream
 //	h2_tail.go             the owner of an answer of HTTP/2 that is kept open
-//	h2_tunnel.go           a stream that a handler off the loop has taken over
+//	h2_detach.go           a stream that a handler off the loop has taken over
 //	h2_send.go             the order in which streams send content; heads
 //
 // Requests of handlers:

@@ -21,7 +21,7 @@ func (t *turn) hijack() (net.Conn, *bufio.Reader, error) {
 	s := new(stream.Conn) // a part of the turn would hold all of it
 	s.Own(&c.Thread, x.req.RemoteAddr())
 	over := c.over(s)
-	h := &h1Hijacked{connection: c, link: s}
+	h := &h1Hijacked{connection: c, conn: s}
 	if client := x.req.RemoteAddr(); client != c.remote.addrPort() {
 		h.client = new(peer)
 		*h.client = peerOf(client)
@@ -72,7 +72,7 @@ var streams = sync.Pool{New: func() any { return new(stream.Conn) }}
 type h1Hijacked struct {
 	*connection
 	takeover
-	link   *stream.Conn // what the handler has got, or its TLS is on; nil: nothing is attached
+	conn   *stream.Conn // what the handler has got, or its TLS is on; nil: nothing is attached
 	client *peer        // as proxies have it; nil: it is the connection's
 }
 
@@ -110,13 +110,13 @@ func (h *h1Hijacked) giveUp(t *loop.Thread) { loop.UnmarkIdle(t) }
 // attach implements owner. It gives a LightKeeper its connection, unless it has it.
 func (h *h1Hijacked) attach(*loop.Thread) {
 	k, ok := h.keeper.(LightKeeper)
-	if !ok || h.link != nil {
+	if !ok || h.conn != nil {
 		return
 	}
 	s := streams.Get().(*stream.Conn)
 	s.Own(&h.Thread, h.peer().addrPort())
 	s.SetNoWait(true)
-	h.link = s
+	h.conn = s
 	k.Attach(h.over(s))
 }
 
@@ -130,9 +130,9 @@ func (h *h1Hijacked) rest(*loop.Thread) coro.Code {
 		if h.tls != nil {
 			h.transport().Conn = nil
 		}
-		*h.link = stream.Conn{}
-		streams.Put(h.link)
-		h.link = nil
+		*h.conn = stream.Conn{}
+		streams.Put(h.conn)
+		h.conn = nil
 	}
 	if h.tls != nil {
 		slimTLS(h.tls, 0)
@@ -153,16 +153,16 @@ func (h *h1Hijacked) release(*loop.Thread) {
 		h.cancel(nil)
 	}
 	switch {
-	case h.link == nil:
+	case h.conn == nil:
 	case h.tls != nil:
 		_ = h.tls.Close() // does not return if the thread is killed, and TLS has no room for its goodbye
 	default:
-		_ = h.link.Close()
+		_ = h.conn.Close()
 	}
 }
 
 // Notified implements loop.NotifyHandler.
 func (h *h1Hijacked) Notified(d *loop.Descriptor) bool {
 	k, ok := h.keeper.(NotifyKeeper)
-	return ok && h.tls == nil && h.link == nil && k.Notified(d)
+	return ok && h.tls == nil && h.conn == nil && k.Notified(d)
 }

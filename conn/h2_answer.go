@@ -139,7 +139,7 @@ func (st *h2stream) data(p []byte) error {
 // allow queues what is pending, as far as MaxRate lets it.
 func (st *h2stream) allow() {
 	n := len(st.Pending)
-	if st.duplexing && st.link == nil && st.writing.MaxRate > 0 {
+	if st.duplexing && st.conn == nil && st.writing.MaxRate > 0 {
 		if n = 0; st.out.Pause(st.s.port.loop) == 0 {
 			n = min(len(st.Pending), st.out.Piece())
 		}

@@ -94,8 +94,8 @@ func (s *session) closedStream(id uint32) int {
 	return slices.IndexFunc(s.closedStreams, func(r closedStream) bool { return r.id == id })
 }
 
-// late acts on a frame of the closed stream id, if there is a closedStream of it, and reports whether
-// there is.
+// late acts on a frame of the closed stream id, if there is a closedStream of it, and reports
+// whether there is.
 func (s *session) late(h http2.Header, payload []byte) (ok bool, code http2.Code) {
 	i := s.closedStream(h.Stream)
 	if i < 0 {

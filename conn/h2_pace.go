@@ -46,7 +46,7 @@ func (s *session) keepsWaiting() {
 // keepsWaiting is that of a session, for the answer of one stream.
 func (st *h2stream) keepsWaiting() {
 	switch {
-	case st.link != nil || st.activeState == nil:
+	case st.conn != nil || st.activeState == nil:
 	case st.Allowed > 0 && st.Window <= 0:
 		st.out.StartWait(st.s.port.loop)
 	case st.out.Waiting():
@@ -59,7 +59,7 @@ func (st *h2stream) keepsWaiting() {
 // credit can send nothing.
 func (st *h2stream) owesInput() {
 	switch {
-	case st.link != nil || st.activeState == nil:
+	case st.conn != nil || st.activeState == nil:
 	case st.wantsInput && st.body.flow.Window > 0 && st.s.Inflow.Window > 0:
 		st.in.StartWait(st.s.port.loop)
 	default:

@@ -76,8 +76,8 @@ func (st *h2stream) moved(n int) {
 	if share := st.s.share; share != nil {
 		share.limit.Moved(st.s.port.loop, n)
 	}
-	if st.link != nil {
-		st.link.taken += int64(n)
+	if st.conn != nil {
+		st.conn.taken += int64(n)
 		return
 	}
 	st.out.Moved(st.s.port.loop, n)

@@ -263,7 +263,7 @@ func (s *session) countPartial() {
 		return
 	}
 	for _, sender := range s.Open {
-		if st := streamOf(sender); st.wantsInput && st.link == nil {
+		if st := streamOf(sender); st.wantsInput && st.conn == nil {
 			k := min(n, http2.DefaultFrameSize-st.early)
 			st.early += k
 			st.in.Moved(s.Loop(), k)

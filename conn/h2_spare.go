@@ -64,7 +64,7 @@ func (p *port) freeStream(st *h2stream) {
 	}
 	st.s, st.err, st.ended, st.duplexing = nil, nil, false, false
 	st.Sender, st.body = http2.Sender{}, received{}
-	st.link, st.extended, st.answered = nil, false, false
+	st.conn, st.extended, st.answered = nil, false, false
 	loop.SetTask(&st.thread, st) // what a takeover has held, such as a context, goes with it
 	if x != nil && x.req.Thread != nil {
 		return // it reads the request's bytes

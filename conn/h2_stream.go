@@ -19,11 +19,11 @@ import (
 type h2stream struct {
 	thread       loop.Thread
 	s            *session
-	link         *h2link   // nil: no handler has taken the stream over
-	http2.Sender           // of the answer
-	x            *exchange // nil: the handler has handed the stream on
-	*activeState           // nil: that, and the stream is idle or was taken over
-	err          error     // why nothing can be read or written any more
+	conn         *streamConn // nil: no handler has taken the stream over
+	http2.Sender             // of the answer
+	x            *exchange   // nil: the handler has handed the stream on
+	*activeState             // nil: that, and the stream is idle or was taken over
+	err          error       // why nothing can be read or written any more
 
 	body received
 
@@ -44,10 +44,10 @@ type activeState struct {
 	fields http2.Fields // of the request
 	// the request is answered with this; nil: with what a handler says
 	bad                       *http1.Error
-	tunnel                    *tunnel      // of a handler off the loop that has taken the stream over
-	in, out                   stream.Limit // of the request's content and the answer's,
-	reading, writing          stream.Pace  // and theirs
-	inputFlight, outputFlight inFlight     // while they wait
+	socket                    *streamSocket // of a handler off the loop that has taken the stream over
+	in, out                   stream.Limit  // of the request's content and the answer's,
+	reading, writing          stream.Pace   // and theirs
+	inputFlight, outputFlight inFlight      // while they wait
 	// how much of the next frame has counted as moved, see countPartial
 	early   int
 	self    [1]loop.Source
@@ -88,7 +88,7 @@ func (w *activeState) clear() {
 	if cap(w.fields.Buf) > keptBuffer {
 		w.fields = http2.Fields{}
 	}
-	w.bad, w.tunnel = nil, nil
+	w.bad, w.socket = nil, nil
 	w.in, w.out, w.reading, w.writing = stream.Limit{}, stream.Limit{}, stream.Pace{}, stream.Pace{}
 	w.inputFlight, w.outputFlight, w.early = inFlight{}, inFlight{}, 0
 	clear(w.sources[:cap(w.sources)])
@@ -167,13 +167,13 @@ func (st *h2stream) Run(t *loop.Thread) coro.Code {
 		return handOn(o, t)
 	}
 	x.completed()
-	if st.tunnel != nil {
-		st.tunnel.run(t)
+	if st.socket != nil {
+		st.socket.run(t)
 	}
 	if x.fullLog != nil {
 		s.fullLog, x.fullLog = x.fullLog, nil
 	}
-	if st.link == nil && st.halfClosedLocal() {
+	if st.conn == nil && st.halfClosedLocal() {
 		if x.req.body.ask && !st.arrived() { // the client waits with the body, which nobody wants
 			st.reset(http2.NoError)
 		} else {
@@ -209,7 +209,7 @@ func (st *h2stream) ClientGone() {
 // ran, or in a deferred call.
 func (st *h2stream) Ended() {
 	s := st.s
-	if st.link != nil {
+	if st.conn != nil {
 		s.port.stats.Tunnels--
 		if st.halfClosedLocal() { // release has ended this half, perhaps just now
 			s.drain(st)
@@ -256,7 +256,7 @@ func (st *h2stream) Client() netip.Addr {
 
 // exchange implements record.
 func (st *h2stream) exchange() *exchange {
-	if st.link != nil {
+	if st.conn != nil {
 		return nil
 	}
 	return st.x
@@ -295,8 +295,8 @@ var errReset = errors.New("stream reset")
 
 // notify lets the threads that wait for the stream look whether they can go on.
 func (st *h2stream) notify() {
-	if st.link != nil {
-		st.link.notify()
+	if st.conn != nil {
+		st.conn.notify()
 	} else {
 		loop.NotifyLocal(&st.thread)
 	}
@@ -340,7 +340,7 @@ func (st *h2stream) got(content []byte, padding int, ends bool) {
 	b.in.Add(content)
 	st.s.unread += int64(len(content))
 	b.ended = ends
-	if st.link == nil && st.activeState != nil {
+	if st.conn == nil && st.activeState != nil {
 		st.in.Moved(st.s.port.loop, len(content)-min(st.early, len(content)))
 		st.inputFlight, st.early = inFlight{}, 0
 	}

@@ -14,13 +14,13 @@ type h2Hijacked struct {
 	*h2stream
 	takeover
 
-	// While a LightKeeper has no link.
-	client *peer // of the link; nil: it is the connection's
+	// While a LightKeeper has no connection.
+	client *peer // nil: it is the session's
 	taken  int64
 }
 
-// links are those that LightKeepers had.
-var links = sync.Pool{New: func() any { return new(h2link) }}
+// streamConns are those that LightKeepers had.
+var streamConns = sync.Pool{New: func() any { return new(streamConn) }}
 
 // Run implements loop.Task.
 func (h *h2Hijacked) Run(t *loop.Thread) coro.Code { return runKeeper(h, t) }
@@ -51,8 +51,8 @@ func (h *h2Hijacked) exchange() *exchange { return nil }
 // peer implements owner.
 func (h *h2Hijacked) peer() peer {
 	switch {
-	case h.link != nil:
-		return h.link.client
+	case h.conn != nil:
+		return h.conn.client
 	case h.client != nil:
 		return *h.client
 	}
@@ -62,26 +62,26 @@ func (h *h2Hijacked) peer() peer {
 // giveUp implements owner.
 func (h *h2Hijacked) giveUp(t *loop.Thread) { h.dropRequest(t, h.defers()) }
 
-// attach implements owner. It gives a LightKeeper its link, unless it has it.
+// attach implements owner. It gives a LightKeeper its connection, unless it has it.
 func (h *h2Hijacked) attach(t *loop.Thread) {
-	if h.link == nil {
-		l := links.Get().(*h2link)
+	if h.conn == nil {
+		l := streamConns.Get().(*streamConn)
 		l.st, l.taken, l.client, l.noWait = h.h2stream, h.taken, h.peer(), true
-		l.in.link, l.out.link = l, l
-		h.link = l
+		l.in.conn, l.out.conn = l, l
+		h.conn = l
 		h.keeper.(LightKeeper).Attach(l)
 	}
-	h.link.in.Unwatch(t)
+	h.conn.in.Unwatch(t)
 }
 
-// lasts implements owner. The keeper may have closed the link.
+// lasts implements owner. The keeper may have closed the connection.
 func (h *h2Hijacked) lasts(t *loop.Thread) bool {
-	return !h.link.closed && h.link.in.Watch(t) == nil
+	return !h.conn.closed && h.conn.in.Watch(t) == nil
 }
 
-// rest implements owner. It takes its link from a LightKeeper, if nothing else depends on it.
+// rest implements owner. It takes its connection from a LightKeeper, if nothing else depends on it.
 func (h *h2Hijacked) rest(*loop.Thread) coro.Code {
-	l, none := h.link, stream.Limit{}
+	l, none := h.conn, stream.Limit{}
 	if l.in.Ready() { // the keeper may have waited between its last look at the stream and the end
 		return coro.Yield
 	}
@@ -96,9 +96,9 @@ func (h *h2Hijacked) rest(*loop.Thread) coro.Code {
 		h.client = new(peer)
 		*h.client = l.client
 	}
-	h.link = nil
-	*l = h2link{}
-	links.Put(l)
+	h.conn = nil
+	*l = streamConn{}
+	streamConns.Put(l)
 	return coro.Suspend
 }
 
@@ -111,7 +111,7 @@ func (h *h2Hijacked) release(t *loop.Thread) {
 	if h.line != nil {
 		h.line.write(&h.takeover)
 	}
-	l := h.link
+	l := h.conn
 	l.failed = h.panicked
 	if !l.closed {
 		_ = l.Close()

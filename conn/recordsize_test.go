@@ -25,7 +25,7 @@ func TestSizeOfIdle(t *testing.T) {
 		n, most uintptr
 	}{
 		{"an h2stream", unsafe.Sizeof(h2stream{}), 384},
-		{"an h2link", unsafe.Sizeof(h2link{}), 128},
+		{"an streamConn", unsafe.Sizeof(streamConn{}), 128},
 		{"an h1Hijacked", unsafe.Sizeof(h1Hijacked{}), 80},
 		{"an h2Hijacked", unsafe.Sizeof(h2Hijacked{}), 80},
 		{"an h1KeptOpen", unsafe.Sizeof(h1KeptOpen{}), 96},

@@ -20,7 +20,7 @@ const hijackedBuffer = 4 << 10
 
 // Hijack hands the connection over to the handler. The handler may then speak another protocol on
 // it, after a 101 that it writes itself, for example. c is a *stream.Conn, or with TLS a
-// *tls.Conn over one; see LinkOf. Its RemoteAddr is the client's, as Request.RemoteAddr has it.
+// *tls.Conn over one; see HijackedOf. Its RemoteAddr is the client's, as Request.RemoteAddr has it.
 // The handler reads c through r, which holds what the client has sent already. From now on only the
 // handler limits the connection. c belongs to the request's thread, and is closed when the handler
 // returns.
@@ -181,10 +181,10 @@ func (c *connection) over(below net.Conn) net.Conn {
 	return c.tls
 }
 
-// Link is a connection that a handler has taken over, below the TLS that may be on it: a
+// HijackedConn is a connection that a handler has taken over, below the TLS that may be on it: a
 // *stream.Conn, or over HTTP/2 the stream of the request. The methods do for both what those of
 // stream.Conn say.
-type Link interface {
+type HijackedConn interface {
 	net.Conn
 	Loop() *loop.Loop
 	CloseWrite() error
@@ -199,16 +199,17 @@ type Link interface {
 	SpendOn(n int)
 }
 
-var _ Link = (*stream.Conn)(nil)
+var _ HijackedConn = (*stream.Conn)(nil)
 
-// LinkOf returns the link of a connection that Hijack has returned; nil for others.
-func LinkOf(c net.Conn) Link {
+// HijackedOf returns what is below the TLS, if any, of a connection that Hijack has returned; nil
+// for others.
+func HijackedOf(c net.Conn) HijackedConn {
 	if t, ok := c.(*tls.Conn); ok {
 		c = t.NetConn()
 	}
 	if t, ok := c.(*transport); ok {
 		c = t.Conn
 	}
-	l, _ := c.(Link)
-	return l
+	h, _ := c.(HijackedConn)
+	return h
 }

@@ -20,7 +20,7 @@ import (
 
 // keeper sends back what comes, and says why it was called.
 type keeper struct {
-	link   conn.Link
+	below  conn.HijackedConn
 	c      io.ReadWriter
 	thread *loop.Thread
 	ctx    context.Context
@@ -96,9 +96,9 @@ func (h *keeping) serve(req *conn.Request, resp *conn.Response) int {
 		return 500
 	}
 	_, _ = io.WriteString(c, "HTTP/1.1 101 S\r\n\r\n")
-	link := conn.LinkOf(c)
-	link.SetNoWait(true)
-	k := &keeper{link: link, c: c, thread: req.Thread, idle: -1, does: h.does, log: h.log,
+	below := conn.HijackedOf(c)
+	below.SetNoWait(true)
+	k := &keeper{below: below, c: c, thread: req.Thread, idle: -1, does: h.does, log: h.log,
 		ctx: req.Context()}
 	req.Defer(func() { h.log <- "deferred last" })
 	if err := resp.Layer().HandOver(k); err != nil {
@@ -229,7 +229,7 @@ func TestHandOverEnds(t *testing.T) {
 		}, nil, []string{"notice", "panicked", "end", "slept", "deferred last", "deferred first"}},
 		"closes": {func(k *keeper, what string) bool {
 			if what == "notice" {
-				_ = k.link.Close()
+				_ = k.below.Close()
 			}
 			return true
 		}, nil, []string{"notice", "end", "slept", "deferred last", "deferred first"}},
@@ -304,7 +304,7 @@ func TestHandOverMissesNothing(t *testing.T) {
 				h.log <- "again"
 			case what == "1":
 				h.log <- "waits"
-				for !k.link.Unread() {
+				for !k.below.Unread() {
 					_ = k.thread.Sleep(time.Millisecond)
 				}
 			}

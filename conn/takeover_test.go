@@ -288,7 +288,7 @@ func TestHijackedStream(t *testing.T) {
 				t.Error(err)
 				return 0
 			}
-			st := conn.LinkOf(c)
+			st := conn.HijackedOf(c)
 			if st == nil {
 				t.Error("no stream")
 				return 0
@@ -338,7 +338,7 @@ func TestHijackedStream(t *testing.T) {
 		}
 		c.CloseWrite()
 		c.Ends()
-		if conn.LinkOf(c.Conn) != nil {
+		if conn.HijackedOf(c.Conn) != nil {
 			t.Error("a stream where there is none")
 		}
 	}, http1...)

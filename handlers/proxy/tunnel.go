@@ -20,7 +20,7 @@ type tunnelKeeper struct {
 	m      *module
 	lease  upstream.Lease
 	stream *stream.Conn // of the upstream
-	link   conn.Link    // of the client
+	link   conn.HijackedConn    // of the client
 	frames *frames      // of the upstream; nil: they are not followed
 
 	client, up side // once the tunnel has waited in Run
@@ -31,7 +31,7 @@ type tunnelKeeper struct {
 // side is what tells of an end.
 type side struct{ readable, writable loop.Source }
 
-func sideOf(link conn.Link) side { return side{link.Readable(), link.Writable()} }
+func sideOf(link conn.HijackedConn) side { return side{link.Readable(), link.Writable()} }
 
 // tunnel joins client and upstream after an upgrade, until both have ended, or one has failed, or
 // no byte has moved for tunnel_timeout. When one side has ended, the other has read_timeout to end
@@ -58,7 +58,7 @@ func (c *call) tunnel(first []byte) int {
 	}
 	// Nothing holds the request any more, which conn has given up, nor the heads.
 	c.Flow, c.Req, c.Resp, c.Body, c.unparsed = reverseproxy.Flow{}, nil, nil, nil, nil
-	j.link = conn.LinkOf(nc)
+	j.link = conn.HijackedOf(nc)
 	j.Client.Begin(j.link, nc)
 	j.Up.Begin(c.Stream, over)
 	j.lease, j.stream = c.Up, c.Stream

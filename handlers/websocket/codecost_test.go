@@ -12,7 +12,7 @@ import (
 
 // endless is a link on which the same frame comes again and again, and what is written is lost.
 type endless struct {
-	conn.Link
+	conn.HijackedConn
 	frame []byte
 }
 

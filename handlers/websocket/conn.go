@@ -92,7 +92,7 @@ type Conn struct {
 // activeState is the state of a connection while it is at work. Its zero value, except link and
 // tls, is that of a connection between two messages.
 type activeState struct {
-	link conn.Link
+	link conn.HijackedConn
 	tls  *tls.Conn   // over link; nil: none
 	err  *CloseError // what the connection has ended with
 

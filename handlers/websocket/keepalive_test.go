@@ -11,7 +11,7 @@ import (
 
 // pinged is a link that counts pings, and whose peer reads.
 type pinged struct {
-	conn.Link
+	conn.HijackedConn
 	pings int
 	read  int64
 }

@@ -144,7 +144,7 @@ func (s *served) Attach(c net.Conn) {
 	if s.activeState == nil {
 		s.activeState = activeStates.Get().(*activeState)
 	}
-	s.link = conn.LinkOf(c)
+	s.link = conn.HijackedOf(c)
 	s.tls, _ = c.(*tls.Conn)
 }
 

@@ -141,7 +141,7 @@ func (u *Upgrader) upgrade(req *conn.Request, resp *conn.Response) (c *Conn, _ e
 		return nil, e
 	}
 	if o.readTakeover > 0 {
-		if at := client(conn.LinkOf(nc).RemoteAddr()); !reserveWindow(at, o.readTakeover) {
+		if at := client(conn.HijackedOf(nc).RemoteAddr()); !reserveWindow(at, o.readTakeover) {
 			o.readTakeover = 0
 		} else {
 			defer func() { // also if the thread is killed
@@ -152,7 +152,7 @@ func (u *Upgrader) upgrade(req *conn.Request, resp *conn.Response) (c *Conn, _ e
 		}
 	}
 	secure, _ := nc.(*tls.Conn)
-	w := &Conn{activeState: &activeState{link: conn.LinkOf(nc), tls: secure}, thread: req.Thread,
+	w := &Conn{activeState: &activeState{link: conn.HijackedOf(nc), tls: secure}, thread: req.Thread,
 		set: u, expected: expected{deflate: o.deflate}, writeTakeover: o.writeTakeover,
 		readTakeover: o.readTakeover, closeReceived: true}
 	w.link.SetNoWait(true)

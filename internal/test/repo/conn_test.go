@@ -14,7 +14,7 @@ import (
 // that may name them. Other files use a carrier (conn/carrier.go), which both protocols implement.
 var protocols = map[string][]string{
 	"h1_": {"turn", "ofConnection", "framing", "greeting", "h1Hijacked", "h1KeptOpen"},
-	"h2_": {"h2stream", "session", "activeState", "h2link", "tunnel", "closedStream", "h2Hijacked",
+	"h2_": {"h2stream", "session", "activeState", "streamConn", "streamSocket", "closedStream", "h2Hijacked",
 		"h2KeptOpen"},
 }
 

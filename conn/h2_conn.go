@@ -18,13 +18,13 @@ import (
 	"github.com/lwango/lwango/stream"
 )
 
-// h2link is a stream of HTTP/2 that a handler has taken over, which an extended CONNECT has opened
-// (RFC 8441), as a connection: bytes go from the session's frames to the handler, and back, without
-// a descriptor. What the handler writes first is the head of an answer of HTTP/1.1, unless that has
-// gone out. 101 becomes 200, without the fields that HTTP/2 has no use for.
+// streamConn is a stream of HTTP/2 that a handler has taken over, which an extended CONNECT has
+// opened (RFC 8441), as a connection: bytes go from the session's frames to the handler, and back,
+// without a descriptor. What the handler writes first is the head of an answer of HTTP/1.1, unless
+// that has gone out. 101 becomes 200, without the fields that HTTP/2 has no use for.
 //
 // It is for the threads of its loop, as a stream.Conn is: one may read while another one writes.
-type h2link struct {
+type streamConn struct {
 	st      *h2stream
 	in, out side
 	first   *[]byte // what has come of the head; nil: nothing
@@ -36,12 +36,12 @@ type h2link struct {
 	failed  bool // the handler, by a panic
 }
 
-var _ Link = (*h2link)(nil)
+var _ HijackedConn = (*streamConn)(nil)
 
-// side is one direction of a link, as a loop.Source: something can be read, or all that was written
-// has been taken.
+// side is one direction of a streamConn, as a loop.Source: something can be read, or all that was
+// written has been taken.
 type side struct {
-	link   *h2link
+	conn   *streamConn
 	thread *loop.Thread // that waits; nil: none
 	limit  stream.Limit // the handler's
 	again  bool         // it is to look at its limit again
@@ -51,13 +51,13 @@ var errNoHijack = fmt.Errorf("conn: a stream of HTTP/2 has no connection to take
 	http.ErrNotSupported)
 
 // take makes a connection of the stream.
-func (st *h2stream) take() (*h2link, error) {
+func (st *h2stream) take() (*streamConn, error) {
 	if !st.extended || st.err != nil {
 		return nil, errNoHijack
 	}
-	l := &h2link{st: st, client: peerOf(st.x.req.RemoteAddr())}
-	l.in.link, l.out.link = l, l
-	st.link = l
+	l := &streamConn{st: st, client: peerOf(st.x.req.RemoteAddr())}
+	l.in.conn, l.out.conn = l, l
+	st.conn = l
 	st.x.hijacked()
 	st.x.via = takenOver
 	st.s.port.stats.Tunnels++
@@ -80,13 +80,14 @@ func (s *side) Watch(t *loop.Thread) error {
 		return loop.ErrAwaited
 	}
 	s.thread = t
-	if s == &s.link.in {
-		s.link.st.body.in.Trim(idleInput)
+	if s == &s.conn.in {
+		s.conn.st.body.in.Trim(idleInput)
 	}
 	return nil
 }
 
-// idleInput is the size of the largest input buffer that a link keeps while it has nothing to read.
+// idleInput is the size of the largest input buffer that a streamConn keeps while it has nothing to
+// read.
 const idleInput = 256
 
 // Unwatch implements loop.Source.
@@ -96,11 +97,11 @@ func (s *side) Unwatch(*loop.Thread) { s.thread, s.again = nil, false }
 func (s *side) Ready() bool { return s.again || s.ready() }
 
 func (s *side) ready() bool {
-	st := s.link.st
-	if st.err != nil || s.link.closed {
+	st := s.conn.st
+	if st.err != nil || s.conn.closed {
 		return true
 	}
-	if s == &s.link.in {
+	if s == &s.conn.in {
 		return st.readable()
 	}
 	return len(st.Pending) == 0
@@ -114,7 +115,7 @@ func (s *side) notify() {
 
 // await waits until the side is ready, within its limit.
 func (s *side) await() error {
-	lp := s.link.Loop()
+	lp := s.conn.Loop()
 	for !s.ready() {
 		left, err := s.limit.Left(lp)
 		if err != nil {
@@ -128,19 +129,19 @@ func (s *side) await() error {
 	return nil
 }
 
-// notify lets threads that wait for the link look whether they can go on.
-func (l *h2link) notify() {
+// notify lets threads that wait for the connection look whether they can go on.
+func (l *streamConn) notify() {
 	l.in.notify()
 	l.out.notify()
 }
 
 // fail adds what a net.Conn adds to its errors.
-func (l *h2link) fail(op string, err error) error {
+func (l *streamConn) fail(op string, err error) error {
 	return &net.OpError{Op: op, Net: "tcp", Source: l.LocalAddr(), Addr: l.RemoteAddr(), Err: err}
 }
 
 // Read implements net.Conn.
-func (l *h2link) Read(p []byte) (int, error) {
+func (l *streamConn) Read(p []byte) (int, error) {
 	st := l.st
 	for {
 		switch {
@@ -166,14 +167,14 @@ func (l *h2link) Read(p []byte) (int, error) {
 	}
 }
 
-// Unread implements Link.
-func (l *h2link) Unread() bool { return l.in.ready() }
+// Unread implements HijackedConn.
+func (l *streamConn) Unread() bool { return l.in.ready() }
 
-// SetNoWait implements Link.
-func (l *h2link) SetNoWait(on bool) { l.noWait = on }
+// SetNoWait implements HijackedConn.
+func (l *streamConn) SetNoWait(on bool) { l.noWait = on }
 
-// AwaitRead implements Link.
-func (l *h2link) AwaitRead(d time.Duration) error {
+// AwaitRead implements HijackedConn.
+func (l *streamConn) AwaitRead(d time.Duration) error {
 	_, err := l.Loop().Current().AwaitAny(d, &l.in)
 	if l.closed {
 		return net.ErrClosed
@@ -181,14 +182,14 @@ func (l *h2link) AwaitRead(d time.Duration) error {
 	return err
 }
 
-// Readable implements Link.
-func (l *h2link) Readable() loop.Source { return &l.in }
+// Readable implements HijackedConn.
+func (l *streamConn) Readable() loop.Source { return &l.in }
 
 // Writable returns a source that is ready when nothing is held.
-func (l *h2link) Writable() loop.Source { return &l.out }
+func (l *streamConn) Writable() loop.Source { return &l.out }
 
 // mayWrite returns the error of a write that cannot begin.
-func (l *h2link) mayWrite() error {
+func (l *streamConn) mayWrite() error {
 	switch st := l.st; {
 	case l.closed || st.err == nil && st.ended:
 		return net.ErrClosed
@@ -200,8 +201,8 @@ func (l *h2link) mayWrite() error {
 	return nil
 }
 
-// TryWrite implements Link.
-func (l *h2link) TryWrite(p []byte) (int, error) {
+// TryWrite implements HijackedConn.
+func (l *streamConn) TryWrite(p []byte) (int, error) {
 	if err := l.mayWrite(); err != nil {
 		return 0, l.fail("write", err)
 	}
@@ -223,7 +224,7 @@ func (l *h2link) TryWrite(p []byte) (int, error) {
 }
 
 // Write implements net.Conn. After Hold it holds what the client does not take at once.
-func (l *h2link) Write(p []byte) (int, error) {
+func (l *streamConn) Write(p []byte) (int, error) {
 	if err := l.mayWrite(); err != nil {
 		return 0, l.fail("write", err)
 	}
@@ -260,9 +261,9 @@ func (st *h2stream) unhold() {
 }
 
 // push lets the session send p, and waits for that. It returns how much was not sent. That is
-// counted by what the session has taken: another thread may close the link meanwhile, after which
-// st may be another request's, or have it drop what is pending.
-func (l *h2link) push(p []byte) (left int, err error) {
+// counted by what the session has taken: another thread may close the connection meanwhile, after
+// which st may be another request's, or have it drop what is pending.
+func (l *streamConn) push(p []byte) (left int, err error) {
 	st, before := l.st, l.taken
 	st.Pending = p
 	st.allow()
@@ -284,9 +285,9 @@ func (l *h2link) push(p []byte) (left int, err error) {
 	return 0, err
 }
 
-// Hold says whether the link holds what the client does not take. Then no write waits, and the
-// writer has to bound what is held.
-func (l *h2link) Hold(on bool) {
+// Hold says whether the connection holds what the client does not take. Then no write waits, and
+// the writer has to bound what is held.
+func (l *streamConn) Hold(on bool) {
 	if l.closed {
 		return
 	}
@@ -297,7 +298,7 @@ func (l *h2link) Hold(on bool) {
 }
 
 // Held returns how many bytes are held.
-func (l *h2link) Held() int {
+func (l *streamConn) Held() int {
 	if l.closed {
 		return 0
 	}
@@ -305,7 +306,7 @@ func (l *h2link) Held() int {
 }
 
 // SendHeld returns how many bytes are held. The session sends them by itself.
-func (l *h2link) SendHeld() (left int, err error) {
+func (l *streamConn) SendHeld() (left int, err error) {
 	switch {
 	case l.closed:
 		return 0, l.fail("write", net.ErrClosed)
@@ -315,8 +316,8 @@ func (l *h2link) SendHeld() (left int, err error) {
 	return l.st.held(), nil
 }
 
-// CloseWrite implements Link.
-func (l *h2link) CloseWrite() error {
+// CloseWrite implements HijackedConn.
+func (l *streamConn) CloseWrite() error {
 	if l.closed {
 		return l.fail("close", net.ErrClosed)
 	}
@@ -329,7 +330,7 @@ func (l *h2link) CloseWrite() error {
 }
 
 // Close implements net.Conn.
-func (l *h2link) Close() error {
+func (l *streamConn) Close() error {
 	st := l.st
 	switch {
 	case l.closed:
@@ -344,12 +345,12 @@ func (l *h2link) Close() error {
 	return nil
 }
 
-// ResetOnClose implements Link.
-func (l *h2link) ResetOnClose() { l.resets = true }
+// ResetOnClose implements HijackedConn.
+func (l *streamConn) ResetOnClose() { l.resets = true }
 
-// Progress implements Link. The client grants credit for what its program has read; but megabytes
-// may stand before that, in the kernels. So the connection's progress counts as well.
-func (l *h2link) Progress() int64 {
+// Progress implements HijackedConn. The client grants credit for what its program has read; but
+// megabytes may stand before that, in the kernels. So the connection's progress counts as well.
+func (l *streamConn) Progress() int64 {
 	if l.closed {
 		return 0
 	}
@@ -357,18 +358,18 @@ func (l *h2link) Progress() int64 {
 	return l.taken + st.Window + st.s.stream.Progress()
 }
 
-// SpendOn implements Link.
-func (l *h2link) SpendOn(n int) {
+// SpendOn implements HijackedConn.
+func (l *streamConn) SpendOn(n int) {
 	if !l.closed {
 		l.st.s.stream.SpendOn(n)
 	}
 }
 
-// Loop implements Link.
-func (l *h2link) Loop() *loop.Loop { return l.st.thread.Loop() }
+// Loop implements HijackedConn.
+func (l *streamConn) Loop() *loop.Loop { return l.st.thread.Loop() }
 
 // LocalAddr implements net.Conn.
-func (l *h2link) LocalAddr() net.Addr {
+func (l *streamConn) LocalAddr() net.Addr {
 	if l.closed {
 		return &net.TCPAddr{}
 	}
@@ -376,21 +377,21 @@ func (l *h2link) LocalAddr() net.Addr {
 }
 
 // RemoteAddr implements net.Conn.
-func (l *h2link) RemoteAddr() net.Addr { return net.TCPAddrFromAddrPort(l.client.addrPort()) }
+func (l *streamConn) RemoteAddr() net.Addr { return net.TCPAddrFromAddrPort(l.client.addrPort()) }
 
 // SetDeadline implements net.Conn.
-func (l *h2link) SetDeadline(by time.Time) error {
+func (l *streamConn) SetDeadline(by time.Time) error {
 	_ = l.SetReadDeadline(by)
 	return l.SetWriteDeadline(by)
 }
 
 // SetReadDeadline implements net.Conn.
-func (l *h2link) SetReadDeadline(by time.Time) error { return l.setDeadline(&l.in, by) }
+func (l *streamConn) SetReadDeadline(by time.Time) error { return l.setDeadline(&l.in, by) }
 
 // SetWriteDeadline implements net.Conn.
-func (l *h2link) SetWriteDeadline(by time.Time) error { return l.setDeadline(&l.out, by) }
+func (l *streamConn) SetWriteDeadline(by time.Time) error { return l.setDeadline(&l.out, by) }
 
-func (l *h2link) setDeadline(s *side, by time.Time) error {
+func (l *streamConn) setDeadline(s *side, by time.Time) error {
 	if l.closed {
 		return l.fail("set", net.ErrClosed)
 	}
@@ -404,7 +405,7 @@ func (l *h2link) setDeadline(s *side, by time.Time) error {
 
 // begin takes a part of the head of the handler's answer, or of interim responses before it, and
 // returns what stands behind that.
-func (l *h2link) begin(p []byte) (rest []byte) {
+func (l *streamConn) begin(p []byte) (rest []byte) {
 	if l.first == nil {
 		l.first = new([]byte)
 	}
@@ -435,7 +436,7 @@ func (l *h2link) begin(p []byte) (rest []byte) {
 }
 
 // noHead resets the stream of a handler that has not written the head of an answer first.
-func (l *h2link) noHead() {
+func (l *streamConn) noHead() {
 	if l.st.err != nil {
 		return
 	}

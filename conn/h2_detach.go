@@ -14,10 +14,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// tunnel joins a stream of HTTP/2 with a socket whose other end a handler off the loop has: it
-// needs a descriptor. The stream's thread moves the bytes once the request is done with.
-type tunnel struct {
-	link *h2link
+// streamSocket joins a stream of HTTP/2 with a socket whose other end a handler off the loop has:
+// it needs a descriptor. The stream's thread moves the bytes once the request is done with.
+type streamSocket struct {
+	conn *streamConn
 	near *stream.Conn
 
 	up        []byte // for the handler, on its way
@@ -58,7 +58,7 @@ func (st *h2stream) detach() (net.Conn, *bufio.Reader, error) {
 		_, _ = near.Close(), c.Close()
 		return nil, nil, err
 	}
-	st.tunnel = &tunnel{link: l, near: near}
+	st.socket = &streamSocket{conn: l, near: near}
 	l.Hold(true)
 	l.SetNoWait(true)
 	c = forwardedUNIX{c.(*net.UnixConn), st.x.req.RemoteAddr()}
@@ -66,14 +66,14 @@ func (st *h2stream) detach() (net.Conn, *bufio.Reader, error) {
 }
 
 // run moves bytes in both directions until both have ended, or the client has left.
-func (w *tunnel) run(t *loop.Thread) {
+func (w *streamSocket) run(t *loop.Thread) {
 	defer w.close() // also when the thread is killed
 	t.KeepWaiting(true)
 	readable, writable := w.near.Readable(), w.near.Writable()
 	for {
 		for w.down() || w.deliver() {
 		}
-		l := w.link
+		l := w.conn
 		if l.st.err != nil || w.upEnded && l.st.ended {
 			return
 		}
@@ -104,20 +104,20 @@ func (w *tunnel) run(t *loop.Thread) {
 	}
 }
 
-// close ends the tunnel. What the handler has left goes out if a stop has killed the thread.
-func (w *tunnel) close() {
+// close ends both. What the handler has left goes out if a stop has killed the thread.
+func (w *streamSocket) close() {
 	for w.down() {
 	}
 	_ = w.near.Close()
-	if !w.link.st.ended {
-		w.link.ResetOnClose()
+	if !w.conn.st.ended {
+		w.conn.ResetOnClose()
 	}
-	_ = w.link.Close()
+	_ = w.conn.Close()
 }
 
 // down moves a piece from the handler to the client, and reports whether there was one.
-func (w *tunnel) down() bool {
-	l := w.link
+func (w *streamSocket) down() bool {
+	l := w.conn
 	if l.Held() > 0 || l.st.err != nil || l.st.ended {
 		return false
 	}
@@ -139,15 +139,15 @@ func (w *tunnel) down() bool {
 }
 
 // deliver moves a piece from the client to the handler, and reports whether there was one.
-func (w *tunnel) deliver() bool {
+func (w *streamSocket) deliver() bool {
 	if len(w.up) == 0 {
-		if w.upEnded || !w.link.Unread() {
+		if w.upEnded || !w.conn.Unread() {
 			return false
 		}
 		if cap(w.up) == 0 {
 			w.up = make([]byte, 0, heldBuffer)
 		}
-		n, err := w.link.Read(w.up[:cap(w.up)])
+		n, err := w.conn.Read(w.up[:cap(w.up)])
 		if w.up = w.up[:n]; err == io.EOF {
 			w.upEnded = true
 			if n == 0 {

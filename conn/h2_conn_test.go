@@ -20,7 +20,7 @@ import (
 
 // link2 lets f have the stream of a WebSocket, whose client has sent nothing more and takes window
 // bytes, and returns the client when f has returned, with the handler still running.
-func link2(t *testing.T, window uint32, f func(th *loop.Thread, l conn.Link)) *raw2 {
+func link2(t *testing.T, window uint32, f func(th *loop.Thread, l conn.HijackedConn)) *raw2 {
 	t.Helper()
 	done, release := make(chan struct{}), make(chan struct{})
 	s := start(t, modes.HTTP2, conn.Config{Handler: func(req *conn.Request, w *conn.Response) int {
@@ -30,7 +30,7 @@ func link2(t *testing.T, window uint32, f func(th *loop.Thread, l conn.Link)) *r
 			return 500
 		}
 		_, _ = io.WriteString(c, "HTTP/1.1 101 S\r\n\r\n")
-		f(req.Thread, conn.LinkOf(c))
+		f(req.Thread, conn.HijackedOf(c))
 		close(done)
 		_, _ = req.AwaitAny(-1, loop.FromChan(release))
 		return 0
@@ -54,7 +54,7 @@ func link2(t *testing.T, window uint32, f func(th *loop.Thread, l conn.Link)) *r
 func TestLinkLimits(t *testing.T) {
 	t.Parallel()
 	const window = 1000
-	r := link2(t, window, func(th *loop.Thread, l conn.Link) {
+	r := link2(t, window, func(th *loop.Thread, l conn.HijackedConn) {
 		past, soon := time.Now().Add(-time.Second), 5*time.Millisecond
 		l.SetNoWait(true)
 		if n, err := l.Read(make([]byte, 1)); n != 0 || err != stream.ErrWouldBlock {
@@ -101,7 +101,7 @@ func TestLinkLimits(t *testing.T) {
 // both.
 func TestLinkThreads(t *testing.T) {
 	t.Parallel()
-	r := link2(t, 0, func(th *loop.Thread, l conn.Link) {
+	r := link2(t, 0, func(th *loop.Thread, l conn.HijackedConn) {
 		read := loop.Go(th, func(*loop.Thread) (int, error) { return l.Read(make([]byte, 1)) })
 		write := loop.Go(th, func(*loop.Thread) (int, error) { return l.Write([]byte("x")) })
 		again := loop.Go(th, func(*loop.Thread) (int, error) { return l.Read(make([]byte, 1)) })
@@ -132,13 +132,13 @@ func TestLinkThreads(t *testing.T) {
 	}
 }
 
-// TestLinkDropped: a write whose bytes another thread drops has not succeeded, whether the link is
-// closed then or not.
+// TestLinkDropped: a write whose bytes another thread drops has not succeeded, whether the stream
+// is closed then or not.
 func TestLinkDropped(t *testing.T) {
 	t.Parallel()
 	for _, window := range []int{0, 3} {
 		for _, closes := range []bool{false, true} {
-			r := link2(t, uint32(window), func(th *loop.Thread, l conn.Link) {
+			r := link2(t, uint32(window), func(th *loop.Thread, l conn.HijackedConn) {
 				write := loop.Go(th, func(*loop.Thread) (int, error) { return l.Write([]byte("hello")) })
 				_ = th.Sleep(time.Millisecond)
 				if write.Ready() {
@@ -174,7 +174,7 @@ func TestLinkHalves(t *testing.T) {
 			return 500
 		}
 		_, _ = io.WriteString(c, "HTTP/1.1 101 S\r\n\r\nlast")
-		if err := conn.LinkOf(c).CloseWrite(); err != nil {
+		if err := conn.HijackedOf(c).CloseWrite(); err != nil {
 			t.Error(err)
 		}
 		if _, err := c.Write([]byte("x")); !errors.Is(err, net.ErrClosed) {
@@ -232,7 +232,7 @@ func TestLinkAfterwards(t *testing.T) {
 		if err := kept.SetDeadline(time.Time{}); !errors.Is(err, net.ErrClosed) {
 			t.Error(err)
 		}
-		l := conn.LinkOf(kept)
+		l := conn.HijackedOf(kept)
 		if _, err := l.TryWrite([]byte("x")); !errors.Is(err, net.ErrClosed) || l.Progress() != 0 {
 			t.Error(err, l.Progress())
 		}
