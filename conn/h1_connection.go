@@ -25,11 +25,7 @@ func (c *connection) Run(t *loop.Thread) coro.Code {
 //
 //go:noinline
 func runNext(t *loop.Thread) coro.Code {
-	next := loop.TaskOf(t)
-	if o, ok := next.(owner); ok {
-		return handOn(o, t)
-	}
-	return next.Run(t)
+	return loop.TaskOf(t).Run(t)
 }
 
 // leave ends what Run has begun.

@@ -72,8 +72,8 @@ func (r *h1KeptOpen) giveUp(t *loop.Thread) {
 	loop.UnmarkIdle(t)
 }
 
-// attach implements owner.
-func (r *h1KeptOpen) attach(t *loop.Thread) {
+// begin implements owner.
+func (r *h1KeptOpen) begin(t *loop.Thread) {
 	own := turnOf(t)
 	own.attach(r.connection)
 	own.delimited, own.last = r.delimited, r.last

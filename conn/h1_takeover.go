@@ -108,7 +108,7 @@ func (h *h1Hijacked) peer() peer {
 func (h *h1Hijacked) giveUp(t *loop.Thread) { loop.UnmarkIdle(t) }
 
 // attach implements owner. It gives a LightKeeper its connection, unless it has it.
-func (h *h1Hijacked) attach(*loop.Thread) {
+func (h *h1Hijacked) attach() {
 	k, ok := h.keeper.(LightKeeper)
 	if !ok || h.conn != nil {
 		return
@@ -119,6 +119,9 @@ func (h *h1Hijacked) attach(*loop.Thread) {
 	h.conn = s
 	k.Attach(h.over(s))
 }
+
+// begin implements owner.
+func (h *h1Hijacked) begin(*loop.Thread) {}
 
 // lasts implements owner. The keeper may have closed the connection.
 func (h *h1Hijacked) lasts(t *loop.Thread) bool { return t.FD() >= 0 }

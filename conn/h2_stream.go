@@ -164,7 +164,7 @@ func (st *h2stream) Run(t *loop.Thread) coro.Code {
 		x.answer()
 	}
 	if o := ownerOf(t); o != nil {
-		return handOn(o, t)
+		return o.Run(t)
 	}
 	x.completed()
 	if st.socket != nil {

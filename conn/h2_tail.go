@@ -61,7 +61,7 @@ func (r *h2KeptOpen) giveUp(t *loop.Thread) {
 	r.dropRequest(t, r.defers())
 }
 
-// notePace keeps the pace of the client, if it is not that with which attach begins.
+// notePace keeps the pace of the client, if it is not that with which a run begins.
 func (r *h2KeptOpen) notePace() {
 	r.out.StopWait(r.s.port.loop)
 	if w := &r.writing; w.Waited() || w.MinRate != r.s.set.MinRate {
@@ -69,8 +69,8 @@ func (r *h2KeptOpen) notePace() {
 	}
 }
 
-// attach implements owner.
-func (r *h2KeptOpen) attach(*loop.Thread) {
+// begin implements owner.
+func (r *h2KeptOpen) begin(*loop.Thread) {
 	st := r.h2stream
 	st.takeActiveState(r.s.port)
 	st.setPaces(r.s.set)

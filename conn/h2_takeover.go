@@ -63,16 +63,19 @@ func (h *h2Hijacked) peer() peer {
 func (h *h2Hijacked) giveUp(t *loop.Thread) { h.dropRequest(t, h.defers()) }
 
 // attach implements owner. It gives a LightKeeper its connection, unless it has it.
-func (h *h2Hijacked) attach(t *loop.Thread) {
-	if h.conn == nil {
-		l := streamConns.Get().(*streamConn)
-		l.st, l.taken, l.client, l.noWait = h.h2stream, h.taken, h.peer(), true
-		l.in.conn, l.out.conn = l, l
-		h.conn = l
-		h.keeper.(LightKeeper).Attach(l)
+func (h *h2Hijacked) attach() {
+	if h.conn != nil {
+		return
 	}
-	h.conn.in.Unwatch(t)
+	l := streamConns.Get().(*streamConn)
+	l.st, l.taken, l.client, l.noWait = h.h2stream, h.taken, h.peer(), true
+	l.in.conn, l.out.conn = l, l
+	h.conn = l
+	h.keeper.(LightKeeper).Attach(l)
 }
+
+// begin implements owner.
+func (h *h2Hijacked) begin(t *loop.Thread) { h.conn.in.Unwatch(t) }
 
 // lasts implements owner. The keeper may have closed the connection.
 func (h *h2Hijacked) lasts(t *loop.Thread) bool {

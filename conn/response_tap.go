@@ -113,14 +113,7 @@ func (r RequestLayer) Tap(resp *Response, h Handler, t Tap,
 	}
 	// A panic is dealt with here: what is withheld has an answer all the same.
 	status = x.call(func(_ *Request, resp *Response) int { return r.instead(&a.sub, resp, h) })
-	if exchangeOf(th) != x { // the handler has taken the connection over
-		if resp.tap == a { // else the tap has had its last call
-			resp.tap = nil
-			a.over(errNoConnection)
-		}
-		return status, false
-	}
-	if resp.tap != a { // the answer has failed
+	if resp.tap != a { // the answer has failed, or the handler has taken the connection over
 		return status, false
 	}
 	return a.returned(resp, status)

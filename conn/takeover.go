@@ -162,6 +162,10 @@ func (w *Response) switches() {
 func (x *exchange) hijacked() {
 	x.req.body.over(http.ErrHijacked)
 	w := &x.resp
+	if a := w.tap; a != nil {
+		w.tap = nil
+		a.over(errNoConnection)
+	}
 	w.discard()
 	w.phase = hijacked
 	if w.status == 0 {

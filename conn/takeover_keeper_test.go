@@ -330,13 +330,12 @@ func TestHandOverMissesNothing(t *testing.T) {
 	}, handed...)
 }
 
-func receive(t testing.TB, from chan string) string {
+func receive[T any](t testing.TB, from <-chan T) (got T) {
 	t.Helper()
 	select {
-	case got := <-from:
-		return got
+	case got = <-from:
 	case <-time.After(wait.Patience):
 		t.Fatal("nothing comes")
-		return ""
 	}
+	return got
 }

@@ -26,9 +26,11 @@ type owner interface {
 	// giveUp gives up the request: the handler has returned, and a keeper goes on.
 	giveUp(t *loop.Thread)
 
-	// attach takes what the keeper needs for a call. lasts reports, after the call, whether there can
-	// be another one. rest gives back what attach has taken, and returns what the thread waits for.
-	attach(t *loop.Thread)
+	// attach gives the keeper its connection; that of an answer has none. begin takes what else a run
+	// needs. lasts reports, after the run, whether there can be another one. rest gives back what both
+	// have taken, and returns what the thread waits for.
+	attach()
+	begin(t *loop.Thread)
 	lasts(t *loop.Thread) bool
 	rest(t *loop.Thread) coro.Code
 
@@ -139,17 +141,6 @@ func (h *takeover) takeDeferred(t *loop.Thread) (kept bool) {
 	return true
 }
 
-// handOn is called by the record when the handler has returned: a keeper goes on, if there is one.
-func handOn(o owner, t *loop.Thread) coro.Code {
-	h := o.ofRequest()
-	if h.keeper == nil {
-		return coro.Abort
-	}
-	h.kept = true
-	o.giveUp(t)
-	return o.Run(t)
-}
-
 // leave is called at the end of the record's Run. Unless a keeper goes on, it ends what o owns: the
 // handler has returned, has called Goexit or was killed.
 func leave(o owner, t *loop.Thread) {
@@ -162,15 +153,24 @@ func leave(o owner, t *loop.Thread) {
 	t.RunDeferred(0)
 }
 
-// runKeeper is the Run of o: it lets the keeper run once.
+// runKeeper is the Run of o: it lets the keeper run once. The first call is that of the record, whose
+// handler has returned; without a keeper it does nothing.
 func runKeeper(o owner, t *loop.Thread) (next coro.Code) {
 	h, rests := o.ofRequest(), false
+	if !h.kept {
+		if h.keeper == nil {
+			return coro.Abort
+		}
+		o.giveUp(t) // if t is killed in it, the record calls leave
+		h.kept = true
+	}
 	defer func() { // also when the thread is killed
 		if !rests {
 			o.release(t)
 		}
 	}()
-	o.attach(t)
+	o.attach()
+	o.begin(t)
 	idle, more, again := h.run(t)
 	if !more || !o.lasts(t) {
 		h.conclude(t)
@@ -191,7 +191,7 @@ func runKeeper(o owner, t *loop.Thread) (next coro.Code) {
 func endKeeper(o owner, t *loop.Thread) {
 	loop.RunBeforeEnd(t, func() {
 		defer o.release(t)
-		o.attach(t)
+		o.attach()
 		o.ofRequest().conclude(t)
 	})
 }

@@ -67,7 +67,7 @@ func (w ResponseLayer) KeepOpen(k Keeper) (*Tail, error) {
 	x := w.x
 	if w.phase != streamed || w.kind != gathered || w.enc != nil || w.size >= 0 || w.plan.bare ||
 		len(w.buf)+len(w.trailer) > 0 || x.subrequest != nil || x.background != nil || x.duplex != nil ||
-		x.fullLog != nil || x.req.body.state != bodyEnded {
+		x.fullLog != nil || x.req.body.state != bodyEnded || w.tap != nil {
 		return nil, errNoTail
 	}
 	o, tail := x.via.keepOpen()
@@ -87,6 +87,9 @@ func (w ResponseLayer) KeepOpen(k Keeper) (*Tail, error) {
 	w.phase = hijacked
 	return tail, nil
 }
+
+// attach implements owner.
+func (w *Tail) attach() {}
 
 // finish notes, once, that the answer has ended. The result is as laterLine.write has it.
 func (w *Tail) finish(p *port) (fullLog AccessLog) {

@@ -2,6 +2,7 @@ package conn_test
 
 import (
 	"context"
+	"errors"
 	"io"
 	"log/slog"
 	"runtime"
@@ -12,8 +13,9 @@ import (
 	"github.com/lwango/lwango/conn"
 	"github.com/lwango/lwango/internal/test/logtext"
 	"github.com/lwango/lwango/internal/test/modes"
-
+	"github.com/lwango/lwango/internal/test/must"
 	"github.com/lwango/lwango/loop"
+	"golang.org/x/sys/unix"
 )
 
 // tailor writes the rest of an answer.
@@ -367,4 +369,88 @@ func TestTailsAreCounted(t *testing.T) {
 			t.Errorf("counted %d sent, %d got", n.Sent, n.Got)
 		}
 	}, tails...)
+}
+
+// TestKilledBeforeKeeper: a stop that kills a thread between its handler and the first run of the
+// keeper, while what the handler has written goes out, ends all that the two have begun.
+func TestKilledBeforeKeeper(t *testing.T) {
+	run(t, func(t *testing.T, m mode) {
+		lines, log := &entries{}, make(chan string, 10)
+		var done <-chan struct{}
+		s := start(t, m,
+			conn.Config{AccessLog: lines, Handler: func(req *conn.Request, resp *conn.Response) int {
+				done = req.Context().Done()
+				req.Defer(func() { log <- "deferred" })
+				must.Do(t, resp.Flush())
+				if _, err := resp.WriteString(strings.Repeat("x", 40<<10)); err != nil {
+					t.Error(err)
+				}
+				junk := make([]byte, 64<<10) // fills the socket, whose client reads nothing
+				for n := len(junk); n > 0; {
+					if _, err := unix.Write(req.Thread.FD(), junk[:n]); err != nil {
+						n /= 2
+					}
+				}
+				if _, err := resp.Layer().KeepOpen(&tailor{end: func(*loop.Thread) { log <- "end" }}); err != nil {
+					t.Error(err)
+				}
+				log <- "kept"
+				return 200
+			}})
+		s.Dial().Send("GET / HTTP/1.1\r\nHost: a\r\n\r\n")
+		if got := receive(t, log); got != "kept" {
+			t.Error(got)
+		}
+		s.Settle() // it waits for room
+		s.Stop(0)
+		for _, want := range []string{"end", "deferred"} {
+			if got := receive(t, log); got != want {
+				t.Errorf("%s, want %s", got, want)
+			}
+		}
+		receive(t, done)
+		lines.one(t)
+	}, plain, direct)
+}
+
+// TestTakenOverUnderTap: a tap lets go of an answer whose handler takes the connection over, so a
+// client that leaves ends the handler's wait. An answer that is tapped is not kept open: the tap
+// waits for its end.
+func TestTakenOverUnderTap(t *testing.T) {
+	run(t, func(t *testing.T, m mode) {
+		waits, waited := make(chan error, 1), make(chan error, 1)
+		s := start(t, m, conn.Config{Handler: func(req *conn.Request, resp *conn.Response) int {
+			p := &tap{fate: map[int]conn.Verdict{200: conn.Tapped}}
+			status, _ := req.Layer().Tap(resp, func(req *conn.Request, w *conn.Response) int {
+				if req.Path() == "/kept" {
+					must.Do(t, w.Flush())
+					_, err := resp.Layer().KeepOpen(&tailor{})
+					waits <- err
+					return 200
+				}
+				_, _, err := w.Hijack()
+				waits <- err
+				waited <- req.Sleep(time.Hour)
+				return 200
+			}, p, nil)
+			return status
+		}})
+		c := s.Dial()
+		c.Send(strings.Replace(upgrade2, "/ws", "/taken", 1))
+		if err := receive(t, waits); err != nil {
+			t.Error(err)
+		}
+		c.Close()
+		if err := receive(t, waited); !errors.Is(err, loop.ErrClientGone) {
+			t.Errorf("the wait ends with %v", err)
+		}
+		c = s.Dial()
+		c.Send("GET /kept HTTP/1.1\r\nHost: a\r\n\r\n")
+		if err := receive(t, waits); err == nil {
+			t.Error("a tapped answer was kept open")
+		}
+		if a := c.Answer("GET"); a.StatusCode != 200 {
+			t.Error(a.Status)
+		}
+	}, plain, direct, modes.HTTP2)
 }
