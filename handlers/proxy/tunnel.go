@@ -19,9 +19,9 @@ type tunnelKeeper struct {
 	tunnel.Tunnel
 	m      *module
 	lease  upstream.Lease
-	stream *stream.Conn // of the upstream
-	link   conn.HijackedConn    // of the client
-	frames *frames      // of the upstream; nil: they are not followed
+	stream *stream.Conn      // of the upstream
+	link   conn.HijackedConn // of the client
+	frames *frames           // of the upstream; nil: they are not followed
 
 	client, up side // once the tunnel has waited in Run
 
