@@ -153,8 +153,8 @@ func leave(o owner, t *loop.Thread) {
 	t.RunDeferred(0)
 }
 
-// runKeeper is the Run of o: it lets the keeper run once. The first call is that of the record, whose
-// handler has returned; without a keeper it does nothing.
+// runKeeper is the Run of o: it lets the keeper run once. The first call is that of the record,
+// whose handler has returned; without a keeper it does nothing.
 func runKeeper(o owner, t *loop.Thread) (next coro.Code) {
 	h, rests := o.ofRequest(), false
 	if !h.kept {
