@@ -158,7 +158,7 @@
 //	response_encode.go     content codings, between the body and its framing
 //	response_errorpage.go  status lines, error pages and their order
 //	response_tap.go        a copy of an answer for the cache
-//	response_narrow.go     the part of a whole answer that the client has asked for
+//	response_range.go      the part of a whole answer that the client has asked for
 //
 // Requests:
 //

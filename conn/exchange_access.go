@@ -179,7 +179,7 @@ func (x *exchange) describe(e *AccessEntry) {
 	e.Proto, e.User, e.ID = x.req.Proto(), x.req.user, x.req.Layer().IDView()
 	e.Status, e.Bytes = x.resp.status, x.sentBody()
 	if u := &x.upstream; u.name != "" {
-		e.asked(u)
+		e.setUpstream(u)
 	}
 	e.Cache = x.cache
 	if x.c.tls != nil {
@@ -207,8 +207,8 @@ func (x *exchange) describe(e *AccessEntry) {
 	}
 }
 
-// asked notes which upstream was asked; nil: none.
-func (e *AccessEntry) asked(u *upstream) {
+// setUpstream notes which upstream was setUpstream; nil: none.
+func (e *AccessEntry) setUpstream(u *upstream) {
 	if u != nil {
 		e.Upstream, e.UpstreamFirst, e.UpstreamTime = u.name, u.first, u.whole
 		e.UpstreamTries, e.UpstreamConnect, e.UpstreamAddress = u.tries, u.connect, u.address
@@ -230,9 +230,9 @@ func first(n int, b []byte) []byte { return b[:min(n, len(b))] }
 func (x *exchange) left() bool {
 	switch x.resp.status {
 	case 0:
-		return x.req.Thread.Gone() || x.req.body.cut()
+		return x.req.Thread.Gone() || x.req.body.truncated()
 	case 400: // which Body.failure gives for a body that was cut
-		return x.clientLeft || x.req.body.cut()
+		return x.clientLeft || x.req.body.truncated()
 	}
 	return x.clientLeft
 }

@@ -90,7 +90,7 @@ func (w *laterLine) write(h *takeover) (fullLog AccessLog) {
 		TLSVersion: w.version, CipherSuite: w.cipher, Cache: w.cache, Target: w.text(lateTarget),
 		Host: w.text(lateHost), Referer: w.text(lateReferer), UserAgent: w.text(lateUserAgent),
 		Hijacked: w.hijacked, CloseCode: int(h.closeCode)}
-	e.asked(w.upstream)
+	e.setUpstream(w.upstream)
 	if m := h.more; m != nil {
 		e.Bytes, e.Received = e.Bytes+m.sent, e.Received+m.got
 	}

@@ -176,9 +176,9 @@ func (t *turn) skip() {
 	}
 }
 
-// look decodes the framing that has arrived, and may find the end of the body, or a mistake. It
-// stops at data, which the handler may still want.
-func (t *turn) look() {
+// decodeFraming decodes the framing that has arrived, and may find the end of the body, or a
+// mistake. It stops at data, which the handler may still want.
+func (t *turn) decodeFraming() {
 	if t.body.state != bodyOpen || !t.body.chunked || t.r == t.w {
 		return
 	}

@@ -22,7 +22,7 @@ func (t *turn) head(p *plan) {
 		t.writing.ResetSilenceOf(&t.reading)
 	}
 	out := appendStatusLine(t.out, p.status, p.reason)
-	out = t.appendStanding(out, p)
+	out = t.appendServerFields(out, p)
 	out = appendOwn(out, p)
 	if p.contentType != "" {
 		out = http1.AppendField(out, "Content-Type", p.contentType)
@@ -90,7 +90,7 @@ func (t *turn) closes(p *plan) bool {
 		return true
 	}
 	if !ended {
-		if t.look(); t.nothingBehind() {
+		if t.decodeFraming(); t.nothingBehind() {
 			return true
 		}
 	}
@@ -98,8 +98,8 @@ func (t *turn) closes(p *plan) bool {
 	return leaving && t.r == t.w // pipelined requests are in flight, too
 }
 
-// appendStanding adds the date, and the configured fields that the handler has not set itself.
-func (t *turn) appendStanding(out []byte, p *plan) []byte {
+// appendServerFields adds the date, and the configured fields that the handler has not set itself.
+func (t *turn) appendServerFields(out []byte, p *plan) []byte {
 	at := t.c.port
 	at.refresh(t.set)
 	switch {
@@ -140,7 +140,7 @@ func appendOwn(out []byte, p *plan) []byte {
 // upgrade implements carrier. The handler's Connection field goes out, and nothing frames a
 // content.
 func (t *turn) upgrade(p *plan) {
-	out := t.appendStanding(appendStatusLine(t.out, p.status, ""), p)
+	out := t.appendServerFields(appendStatusLine(t.out, p.status, ""), p)
 	for _, f := range p.fields {
 		out = http1.AppendField(out, f.Name, f.Value)
 	}

@@ -15,7 +15,7 @@ import (
 // behind the header is left in the buffer.
 func (t *turn) readProxyHeader() error {
 	c := t.c
-	h, fields, err := t.readIntroduction()
+	h, fields, err := t.receiveProxyHeader()
 	if err != nil {
 		if err != stream.ErrWouldBlock {
 			c.port.server.noteHeader(t, err)
@@ -34,9 +34,9 @@ func (t *turn) readProxyHeader() error {
 	return c.port.server.admission.recount(c, t.set)
 }
 
-// readIntroduction reads the header. Its beginning must come within header_timeout, as that of a
+// receiveProxyHeader reads the header. Its beginning must come within header_timeout, as that of a
 // request on a new connection, and then the rest within the same time again.
-func (t *turn) readIntroduction() (h proxyproto.Header, fields proxyproto.TLVs, err error) {
+func (t *turn) receiveProxyHeader() (h proxyproto.Header, fields proxyproto.TLVs, err error) {
 	timed := false
 	fill := func(begun bool) error {
 		if begun && !timed {

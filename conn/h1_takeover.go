@@ -20,7 +20,7 @@ func (t *turn) hijack() (net.Conn, *bufio.Reader, error) {
 	c, x := t.c, t.x
 	s := new(stream.Conn) // a part of the turn would hold all of it
 	s.Own(&c.Thread, x.req.RemoteAddr())
-	over := c.over(s)
+	over := c.netConn(s)
 	h := &h1Hijacked{connection: c, conn: s}
 	if client := x.req.RemoteAddr(); client != c.remote.addrPort() {
 		h.client = new(peer)
@@ -44,7 +44,7 @@ func (t *turn) detach() (net.Conn, *bufio.Reader, error) {
 		_ = t.fail(err)
 		return nil, nil, err
 	}
-	c = t.c.over(t.x.req.behind(c))
+	c = t.c.netConn(t.x.req.withClientAddr(c))
 	return c, t.giveUp(c), nil
 }
 
@@ -117,7 +117,7 @@ func (h *h1Hijacked) attach() {
 	s.Own(&h.Thread, h.peer().addrPort())
 	s.SetNoWait(true)
 	h.conn = s
-	k.Attach(h.over(s))
+	k.Attach(h.netConn(s))
 }
 
 // begin implements owner.

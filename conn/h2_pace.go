@@ -110,7 +110,7 @@ func (st *h2stream) waitLimit(input, room bool) (time.Duration, error) {
 func (st *h2stream) limits(input, room bool) (time.Duration, error) {
 	least := time.Duration(-1)
 	if input {
-		st.heed()
+		st.notePings()
 		left, err := untilCheck(st.s, &st.in, st.reading.Idle)
 		if err != nil {
 			return 0, err
@@ -140,9 +140,9 @@ func (st *h2stream) slowest() *stream.Pace {
 	return &st.writing
 }
 
-// heed takes the PINGs of the client for a sign of life. That is so in a conversation: whoever has
-// keep-alive pings sent wants a silent one to last.
-func (st *h2stream) heed() {
+// notePings takes the PINGs of the client for a sign of life. That is so in a conversation: whoever
+// has keep-alive pings sent wants a silent one to last.
+func (st *h2stream) notePings() {
 	if at := st.s.pinged; at > 0 && st.x != nil && st.x.resp.HeadSent() {
 		st.in.SawActivity(st.s.port.loop, at)
 	}
@@ -150,7 +150,7 @@ func (st *h2stream) heed() {
 
 // wouldBlock returns the error of a read that does not wait, and finds nothing.
 func (st *h2stream) wouldBlock() error {
-	st.heed()
+	st.notePings()
 	if _, err := st.in.Left(st.thread.Loop()); err != nil {
 		return tooSlowBody(err)
 	}

@@ -179,7 +179,7 @@ func (r *Request) Header() *Header {
 	if !r.listed {
 		r.listed = true
 		for _, f := range r.head.Fields {
-			if name := r.string(f.Name); !r.used(name) {
+			if name := r.string(f.Name); !r.consumedField(name) {
 				r.header.Add(name, r.string(f.Value))
 			}
 		}
@@ -187,8 +187,8 @@ func (r *Request) Header() *Header {
 	return &r.header
 }
 
-// used reports that the server has used fields of that name itself; see SetUser.
-func (r *Request) used(name string) bool {
+// consumedField reports that the server has consumedField fields of that name itself; see SetUser.
+func (r *Request) consumedField(name string) bool {
 	return r.authType != "" && ascii.EqualFold(name, "Authorization")
 }
 
@@ -221,7 +221,7 @@ func (r RequestLayer) HeaderView(name string) ([]byte, bool) {
 // header. next is what to call it with for the one after that; -1: there was none.
 func (r RequestLayer) HeaderViewFrom(name string, from int) (value []byte, next int) {
 	r.live()
-	if r.listed && !r.used(name) {
+	if r.listed && !r.consumedField(name) {
 		if i := r.header.index(name, from); i >= 0 {
 			return viewOf(r.header.fields[i].Value), i + 1
 		}

@@ -226,8 +226,8 @@ func (b *Body) failure() int {
 	return http.StatusBadRequest
 }
 
-// cut reports that the client has left before the body's end.
-func (b *Body) cut() bool {
+// truncated reports that the client has left before the body's end.
+func (b *Body) truncated() bool {
 	return b.failure() == http.StatusBadRequest && !errors.As(b.err, new(*http1.Error))
 }
 

@@ -146,7 +146,7 @@ func (r *Request) spill(head, next []byte) (*sysio.TempFile, int64, error) {
 		if err != nil {
 			return nil, 0, err
 		}
-		moved, err := r.pass(file)
+		moved, err := r.copyBody(file)
 		n += moved
 		if err != nil {
 			return nil, 0, err
@@ -154,8 +154,8 @@ func (r *Request) spill(head, next []byte) (*sysio.TempFile, int64, error) {
 	}
 }
 
-// pass writes what has arrived of the body to w. It has a buffer only while it runs.
-func (r *Request) pass(w io.Writer) (n int64, err error) {
+// copyBody writes what has arrived of the body to w. It has a buffer only while it runs.
+func (r *Request) copyBody(w io.Writer) (n int64, err error) {
 	buf := buffers.Get().(*[streamAt]byte)
 	defer buffers.Put(buf) // also when the thread is killed
 	for {

@@ -143,9 +143,9 @@ func (r *Request) target(target string) (path []byte, raw, query string, err err
 // forwarded, is about an error page, is a Copy, or a handler asks another one by it (Subrequest).
 func (r RequestLayer) Internal() bool { return r.internal || r.rewrites > 0 }
 
-// Aside reports whether the server has made r of another request, so that no client has sent it:
-// for an error page, by Forward or Subrequest, or as a Copy.
-func (r RequestLayer) Aside() bool { return r.internal }
+// ServerMade reports whether the server has made r of another request, so that no client has sent
+// it: for an error page, by Forward or Subrequest, or as a Copy.
+func (r RequestLayer) ServerMade() bool { return r.internal }
 
 // Rewrites returns how often the request was rewritten.
 func (r RequestLayer) Rewrites() int { return r.rewrites }

@@ -45,13 +45,13 @@ type made struct {
 	close  bool // the connection ends with this response
 
 	// The head that is still to come.
-	early   int    // its status, if it goes out before the handler has returned; 0: 200
-	reason  string // of early; empty: the usual one
-	manner  manner
-	dated   bool       // it has a date, or wants none
-	forced  int        // the status while an error page is made, whatever its handler says; 0: none
-	doubted bool       // see Doubt
-	resetBy http2.Code // see ResetBy; 0: none
+	early        int    // its status, if it goes out before the handler has returned; 0: 200
+	reason       string // of early; empty: the usual one
+	manner       manner
+	dated        bool       // it has a date, or wants none
+	forced       int        // the status while an error page is made, whatever its handler says; 0: none
+	endUncertain bool       // see MarkEndUncertain
+	resetBy      http2.Code // see ResetBy; 0: none
 
 	// What the hooks see and decide of the body.
 	hooking bool   // they run
@@ -467,7 +467,7 @@ func (w *Response) stream(p []byte) error {
 	if a := w.x.subrequest; a != nil && a.most == 0 {
 		return a.drop(int64(len(p)))
 	}
-	if w.plan.bare && !w.narrowed() {
+	if w.plan.bare && !w.sendsRange() {
 		if a := w.tap; a != nil && a.verdict == Withheld {
 			return errWithheld
 		}

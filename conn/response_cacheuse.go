@@ -36,32 +36,32 @@ func (r RequestLayer) TellsCaches() bool { return r.listed || r.head.MayHaveSome
 var toCaches = http1.NamesOf("Cache-Control", "Pragma", "Authorization", "Range", "If-Match",
 	"If-Unmodified-Since", "If-None-Match", "If-Modified-Since", "Upgrade", "Connection")
 
-// AppendSteering appends the fields of a request that no specification has an answer depend on, but
-// by which applications choose what they answer, or make links: X-Forwarded-Host, X-Original-URL,
-// X-HTTP-Method-Override and their kin. A cache whose key lacks them would give to others what one
-// client has made of them. Each is a line; a request without any has none.
-func (r RequestLayer) AppendSteering(dst []byte) []byte {
+// AppendOverrides appends the fields of a request that no specification has an answer depend on,
+// but by which applications choose what they answer, or make links: X-Forwarded-Host,
+// X-Original-URL, X-HTTP-Method-Override and their kin. A cache whose key lacks them would give to
+// others what one client has made of them. Each is a line; a request without any has none.
+func (r RequestLayer) AppendOverrides(dst []byte) []byte {
 	if r.listed {
 		for i := range r.header.fields {
-			if f := &r.header.fields[i]; steers(f.Name, r.proxied) {
-				dst = appendSteering(dst, f.Name, f.Value)
+			if f := &r.header.fields[i]; isOverride(f.Name, r.proxied) {
+				dst = appendOverride(dst, f.Name, f.Value)
 			}
 		}
 		return dst
 	}
-	if !r.head.MayHaveSome(steeringSet) {
+	if !r.head.MayHaveSome(overrideSet) {
 		return dst
 	}
 	for i := range r.head.Fields {
 		f := &r.head.Fields[i]
-		if name := f.Name.Of(r.raw); steers(name, r.proxied) {
-			dst = appendSteering(dst, name, f.Value.Of(r.raw))
+		if name := f.Name.Of(r.raw); isOverride(name, r.proxied) {
+			dst = appendOverride(dst, name, f.Value.Of(r.raw))
 		}
 	}
 	return dst
 }
 
-func appendSteering[T string | []byte](dst []byte, name, value T) []byte {
+func appendOverride[T string | []byte](dst []byte, name, value T) []byte {
 	dst = append(dst, '\n')
 	for i := range len(name) {
 		dst = append(dst, ascii.Lower(name[i]))
@@ -69,17 +69,17 @@ func appendSteering[T string | []byte](dst []byte, name, value T) []byte {
 	return append(append(dst, ':'), value...)
 }
 
-// steers reports whether a name is one of AppendSteering's. To CGI and its kin, "_" is "-".
+// isOverride reports whether a name is one of AppendOverrides's. To CGI and its kin, "_" is "-".
 // Forwarded names the client, too; of a trusted proxy, the host in it is the request's.
-func steers[T string | []byte](name T, proxied bool) bool {
+func isOverride[T string | []byte](name T, proxied bool) bool {
 	if len(name) < len("X-Host") {
 		return false
 	}
 	switch name[0] | 0x20 {
 	case 'x':
-		return (name[1] == '-' || name[1] == '_') && oneOf(name, steering[:])
+		return (name[1] == '-' || name[1] == '_') && oneOf(name, overrides[:])
 	case 'f', 'c':
-		return oneOf(name, steeringElse[:]) ||
+		return oneOf(name, moreOverrides[:]) ||
 			!proxied && len(name) == len("Forwarded") && ascii.EqualFold(name, "Forwarded")
 	}
 	return false
@@ -95,7 +95,7 @@ func oneOf[T string | []byte](name T, names []string) bool {
 }
 
 var (
-	steering = [...]string{"X-Forwarded-Host", "X-Forwarded-Proto", "X-Forwarded-Protocol",
+	overrides = [...]string{"X-Forwarded-Host", "X-Forwarded-Proto", "X-Forwarded-Protocol",
 		"X-Forwarded-Scheme", "X-Forwarded-Ssl", "X-Forwarded-Port", "X-Forwarded-Prefix",
 		"X-Forwarded-Path", "X-Forwarded-Server", "X-Forwarded-Uri", "X-Forwarded-Url", "X-Host",
 		"X-HTTP-Host-Override", "X-Original-Host", "X-Original-URL", "X-Original-URI", "X-Rewrite-URL",
@@ -103,10 +103,10 @@ var (
 		"X-Arr-Ssl", "X-Invoke-Path"}
 
 	// Those that others than applications of X- have thought of: IIS, Cloudflare, CloudFront.
-	steeringElse = [...]string{"Front-End-Https", "CF-Visitor", "CloudFront-Forwarded-Proto"}
+	moreOverrides = [...]string{"Front-End-Https", "CF-Visitor", "CloudFront-Forwarded-Proto"}
 
-	// All names that steers reports. One that is written with "_" has the same length and first
+	// All names that isOverride reports. One that is written with "_" has the same length and first
 	// letter.
-	steeringSet = http1.NamesOf(steering[:]...) | http1.NamesOf(steeringElse[:]...) |
+	overrideSet = http1.NamesOf(overrides[:]...) | http1.NamesOf(moreOverrides[:]...) |
 		http1.NamesOf("Forwarded")
 )

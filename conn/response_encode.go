@@ -45,7 +45,7 @@ const (
 // SetEncoder is for a HeadHook, elsewhere it does nothing. The first call decides, so that what
 // wraps a handler closely comes before what is further out. It reports whether this call has.
 func (w ResponseLayer) SetEncoder(e Encoder) bool {
-	if !w.hooking || w.decided || w.narrowed() { // a part has no coding of its own
+	if !w.hooking || w.decided || w.sendsRange() { // a part has no coding of its own
 		return false
 	}
 	w.decided, w.enc = true, e
@@ -122,7 +122,7 @@ func (c *codedBody) Write(p []byte) (int, error) {
 func (w *Response) piece(p []byte) error {
 	if w.size >= 0 {
 		if int64(len(p)) > w.left {
-			w.Layer().Doubt()
+			w.Layer().MarkEndUncertain()
 			return ErrWroteTooMuch
 		}
 		w.left -= int64(len(p))
@@ -200,7 +200,7 @@ func (w *Response) rest() {
 func (w *Response) endBody() {
 	trailer := w.trailer
 	if w.tap != nil {
-		if w.narrowed() {
+		if w.sendsRange() {
 			trailer = nil // it is about all of the content
 		}
 		w.endTap(nil)

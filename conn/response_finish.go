@@ -36,8 +36,8 @@ func (w *Response) finish(status int) {
 func (w *Response) finishWhole(status int) {
 	status, n, err := w.decideAnswer(status)
 	if w.kind == gathered {
-		if w.size = int64(len(w.buf)); w.doubted {
-			w.doubt()
+		if w.size = int64(len(w.buf)); w.endUncertain {
+			w.dropLength()
 		}
 	}
 	if status >= 400 && w.size == 0 && w.manner == native &&
@@ -51,16 +51,16 @@ func (w *Response) finishWhole(status int) {
 		e.whole = w.kind == gathered || w.kind == given
 	}
 	w.sendHead(status, w.buf, w.kind == reader)
-	if !w.plan.bare || w.narrowed() {
+	if !w.plan.bare || w.sendsRange() {
 		w.sendBody(n, err)
 	}
 }
 
-// doubt takes the length from a body that was gathered, and that may not be whole, unless the
+// dropLength takes the length from a body that was gathered, and that may not be whole, unless the
 // handler has declared it.
 //
 //go:noinline
-func (w *Response) doubt() {
+func (w *Response) dropLength() {
 	if _, ok := w.declared(); !ok {
 		w.size = -1
 	}
@@ -119,7 +119,7 @@ func (w *Response) refuse(status int, bad *Field) int {
 // answer's could not be read, or was read to its end. n and err are what readAhead has returned.
 func (w *Response) broken(status, n int, err error, failed int) (int, int, error) {
 	unreadable := err != nil && err != io.EOF
-	if failed != 0 && w.manner == native && (unreadable || !w.explains(status)) {
+	if failed != 0 && w.manner == native && (unreadable || !w.hasErrorBody(status)) {
 		w.drop(errAborted)
 		return failed, 0, nil
 	}
@@ -166,9 +166,9 @@ func (w *Response) final(status int) bool {
 	return false
 }
 
-// explains reports whether the answer is the handler's own account of an error, which says more
+// hasErrorBody reports whether the answer is the handler's own account of an error, which says more
 // than an error page.
-func (w *Response) explains(status int) bool {
+func (w *Response) hasErrorBody(status int) bool {
 	return status >= 400 && (w.kind != gathered && w.size != 0 || len(w.buf) > 0)
 }
 
@@ -200,7 +200,7 @@ func (w *Response) finishStream(status int) {
 			"sent", w.status, "returned", status, "request_id", w.x.req.ID(),
 			"target", w.x.req.Target())
 	}
-	if w.stream(w.buf) != nil || (!w.plan.bare || w.narrowed()) && w.left > 0 {
+	if w.stream(w.buf) != nil || (!w.plan.bare || w.sendsRange()) && w.left > 0 {
 		w.cut(errShortBody)
 		return
 	}
@@ -222,7 +222,7 @@ func (w *Response) sendHead(status int, first []byte, reading bool) {
 		if w.headTap(status, first) {
 			return
 		}
-		status = w.narrow(status)
+		status = w.presentRange(status)
 	}
 	if w.forced != 0 {
 		status = w.forced
@@ -237,8 +237,8 @@ func (w *Response) sendHead(status int, first []byte, reading bool) {
 	w.plan.reading = reading
 	w.phase, w.status, w.left = streamed, status, w.size
 	w.x.via.head(&w.plan)
-	if w.narrowed() {
-		w.widen(size)
+	if w.sendsRange() {
+		w.restoreWhole(size)
 	}
 }
 
@@ -251,7 +251,7 @@ func (w *Response) decide(status int, first []byte) {
 	}
 	head := w.req.head.Method == http1.HEAD
 	p.bare = head || status == 204 || status == 304
-	hasType := w.look()
+	hasType := w.scanHeader()
 	p.dated = w.dated
 	if !hasType && status != 204 && status != 304 {
 		p.contentType = w.impliedType(first)
@@ -274,9 +274,9 @@ func (w *Response) decide(status int, first []byte) {
 	}
 }
 
-// look looks for the handler's fields that decide something, and reports whether Content-Type is
-// among them.
-func (w *Response) look() (hasType bool) {
+// scanHeader looks for the handler's fields that decide something, and reports whether Content-Type
+// is among them.
+func (w *Response) scanHeader() (hasType bool) {
 	p := &w.plan
 	configured := w.x.set.Headers
 	for i := range w.header.fields {
@@ -284,7 +284,7 @@ func (w *Response) look() (hasType bool) {
 		if len(f.Name) == len("Content-Type") {
 			hasType = hasType || f.Name == "Content-Type" || ascii.EqualFold(f.Name, "Content-Type")
 		} else if http1.MayHave(decisive, f.Name) {
-			w.heed(f)
+			w.noteField(f)
 		}
 		for j := range configured {
 			p.overridden = p.overridden || len(f.Name) == len(configured[j].Name) &&
@@ -294,11 +294,11 @@ func (w *Response) look() (hasType bool) {
 	return hasType
 }
 
-// decisive are the names of heed.
+// decisive are the names of noteField.
 var decisive = http1.NamesOf("Date", "Upgrade", "Connection", "Transfer-Encoding")
 
-// heed notes what a field of the handler's decides.
-func (w *Response) heed(f *Field) {
+// noteField notes what a field of the handler's decides.
+func (w *Response) noteField(f *Field) {
 	p := &w.plan
 	switch len(f.Name) {
 	case len("Date"):

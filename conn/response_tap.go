@@ -33,8 +33,8 @@ type Tap interface {
 	Over(err error)
 
 	// Left says that the client has left; served: with all that it was to get, see
-	// ResponseLayer.Narrow. The loop calls it, or the thread. It reports whether the handler goes on
-	// all the same; otherwise its waits and writes fail.
+	// ResponseLayer.SendRange. The loop calls it, or the thread. It reports whether the handler goes
+	// on all the same; otherwise its waits and writes fail.
 	Left(served bool) (goOn bool)
 
 	// Room is how long the content may be at most that Write takes.
@@ -62,17 +62,17 @@ type tapped struct {
 	said SentHead
 
 	verdict   Verdict
-	part      part  // that the client gets
-	headed    bool  // Head was called
-	done      bool  // the tap wants no more, and is not called any more
-	ended     bool  // it has had its End
-	unsound   bool  // see Sink.End
-	forwarded bool  // see SentHead.Forwarded
-	lost      bool  // the client takes no more, and the handler is not told
-	late      bool  // bytes were held for the client before there was a head
-	ahead     int64 // bytes that the tap has, and that were not written to the client yet
-	waits     bool  // KeepWaiting as the handler wants it
-	left      bool  // the client has left, and the tap does not go on for others
+	part      rangePart // that the client gets
+	headed    bool      // Head was called
+	done      bool      // the tap wants no more, and is not called any more
+	ended     bool      // it has had its End
+	unsound   bool      // see Sink.End
+	forwarded bool      // see SentHead.Forwarded
+	lost      bool      // the client takes no more, and the handler is not told
+	late      bool      // bytes were held for the client before there was a head
+	fed       int64     // bytes that the tap has, and that were not written to the client yet
+	waits     bool      // KeepWaiting as the handler wants it
+	left      bool      // the client has left, and the tap does not go on for others
 }
 
 // spareTap returns a tapped to use.
@@ -137,7 +137,7 @@ func (a *tapped) returned(w *Response, status int) (int, bool) {
 		w.endTap(loop.ErrClientGone) // what the handler returns means nothing
 		return status, false
 	case w.phase != open:
-		if a.part.narrow {
+		if a.part.ranged {
 			status = w.status // which the handler does not know
 		}
 		return status, false // finish sees to the rest
@@ -155,8 +155,8 @@ func (a *tapped) returned(w *Response, status int) (int, bool) {
 		content = w.body
 	}
 	if w.kind == gathered {
-		if w.size = int64(len(content)); w.doubted {
-			w.doubt()
+		if w.size = int64(len(content)); w.endUncertain {
+			w.dropLength()
 		}
 	}
 	whole := w.kind == gathered || w.kind == given || w.size == 0
@@ -167,8 +167,8 @@ func (a *tapped) returned(w *Response, status int) (int, bool) {
 	}
 	verdict := a.head(w, final, content, whole)
 	p := a.part
-	if p.narrow && (whole || w.kind == file && verdict == Passes) {
-		a.part = part{} // it is cut out here
+	if p.ranged && (whole || w.kind == file && verdict == Passes) {
+		a.part = rangePart{} // it is cut out here
 	}
 	switch verdict {
 	case Withheld:
@@ -185,9 +185,9 @@ func (a *tapped) returned(w *Response, status int) (int, bool) {
 	case Passes:
 		w.dropTap()
 	}
-	if p.narrow {
+	if p.ranged {
 		if status = p.status; w.tap == nil {
-			w.cutOut(&p)
+			w.sliceRange(&p)
 		}
 	}
 	return status, false
@@ -213,7 +213,7 @@ func (a *tapped) head(w *Response, status int, content []byte, whole bool) Verdi
 	if status == 204 || status == 304 {
 		h.Length, content = 0, nil
 	}
-	if whole && !a.unsound && !w.doubted && len(w.trailer) == 0 {
+	if whole && !a.unsound && !w.endUncertain && len(w.trailer) == 0 {
 		h.Whole, h.Content = true, content
 	}
 	if status != 204 && status != 304 && !w.header.Has("Content-Type") {
@@ -248,7 +248,7 @@ func (w *Response) headTap(status int, first []byte) (withheld bool) {
 // dropTap is called where the tap wants no more.
 func (w *Response) dropTap() {
 	a := w.tap
-	if a.part.narrow { // of which the client has not got all
+	if a.part.ranged { // of which the client has not got all
 		a.finish()
 		return
 	}
@@ -258,8 +258,8 @@ func (w *Response) dropTap() {
 
 // take gives the tap a piece that it does not have yet, and reports whether it wants more.
 func (a *tapped) take(p []byte) bool {
-	n := min(a.ahead, int64(len(p)))
-	a.ahead -= n
+	n := min(a.fed, int64(len(p)))
+	a.fed -= n
 	if p = p[n:]; len(p) == 0 || a.done {
 		return true
 	}
@@ -272,7 +272,7 @@ func (w *Response) tapPiece(p []byte) error {
 	if a.verdict == Withheld {
 		return errWithheld
 	}
-	lost, narrow := a.lost, a.part.narrow
+	lost, ranged := a.lost, a.part.ranged
 	if !a.take(p) {
 		w.dropTap()
 		if lost {
@@ -282,7 +282,7 @@ func (w *Response) tapPiece(p []byte) error {
 	switch {
 	case lost:
 		return nil
-	case narrow:
+	case ranged:
 		return w.sendOfPart(p)
 	}
 	err := w.send(p)
@@ -299,18 +299,18 @@ func (w *Response) unlessTapped(err error) error {
 	return err
 }
 
-// Ahead gives the tap of the response a piece that is held for the client: behind what was written,
-// and behind what was given by Ahead before. It may wait, but not for the client.
-func (w ResponseLayer) Ahead(p []byte) {
+// FeedTap gives the tap of the response a piece that is held for the client: behind what was
+// written, and behind what was given by FeedTap before. It may wait, but not for the client.
+func (w ResponseLayer) FeedTap(p []byte) {
 	a := w.tap
 	switch {
 	case a == nil || a.late || a.done:
 	case !a.headed:
 		a.late = true // later pieces would come before this one
 	case a.verdict == Tapped:
-		if n := int64(len(w.buf)); a.ahead < n {
-			own := w.buf[a.ahead:]
-			a.ahead = n
+		if n := int64(len(w.buf)); a.fed < n {
+			own := w.buf[a.fed:]
+			a.fed = n
 			if !a.to.Write(a.x.req.Thread, own) {
 				w.dropTap()
 				return
@@ -320,7 +320,7 @@ func (w ResponseLayer) Ahead(p []byte) {
 			w.dropTap()
 			return
 		}
-		a.ahead += int64(len(p))
+		a.fed += int64(len(p))
 	}
 }
 
@@ -331,16 +331,16 @@ func (w ResponseLayer) Complete() {
 	if a == nil || a.late || a.done || a.verdict != Tapped {
 		return
 	}
-	if n := int64(len(w.buf)); a.ahead < n {
-		own := w.buf[a.ahead:]
-		a.ahead = n
+	if n := int64(len(w.buf)); a.fed < n {
+		own := w.buf[a.fed:]
+		a.fed = n
 		if !a.to.Write(a.x.req.Thread, own) {
 			w.dropTap()
 			return
 		}
 	}
-	if a.part.narrow {
-		a.to.End(w.trailer, !a.unsound && !w.doubted)
+	if a.part.ranged {
+		a.to.End(w.trailer, !a.unsound && !w.endUncertain)
 		a.ended = true
 		a.finish()
 		return
@@ -369,7 +369,7 @@ func (w *Response) endTap(err error) {
 		w.endPart()
 	}
 	if err == nil && a.headed && !a.done {
-		a.end(w.trailer, !a.unsound && !w.doubted)
+		a.end(w.trailer, !a.unsound && !w.endUncertain)
 		return
 	}
 	if err == nil {
@@ -466,10 +466,10 @@ type SentHead struct {
 	Forwarded bool
 }
 
-// Doubt says that nothing tells whether what was written is all of the content: it has come from a
-// connection whose end is that of the content, and would be if the other side had died. A client
-// gets it as it is, without a Content-Length, which would vouch for it; no cache keeps it.
-func (w ResponseLayer) Doubt() {
+// MarkEndUncertain says that nothing tells whether what was written is all of the content: it has
+// come from a connection whose end is that of the content, and would be if the other side had died.
+// A client gets it as it is, without a Content-Length, which would vouch for it; no cache keeps it.
+func (w ResponseLayer) MarkEndUncertain() {
 	w.live()
-	w.doubted = true
+	w.endUncertain = true
 }

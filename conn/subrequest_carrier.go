@@ -113,7 +113,7 @@ func (e *background) end(trailer []Field) {
 	if e.err != nil || e.ended {
 		return
 	}
-	e.unsound = e.unsound || e.x.resp.doubted
+	e.unsound = e.unsound || e.x.resp.endUncertain
 	if e.whole {
 		h := &e.said
 		if h.Whole = !e.unsound && len(trailer) == 0; h.Whole {

@@ -34,7 +34,8 @@ type Sink interface {
 
 	// End comes behind the last piece, with the fields behind the content: the answer is complete.
 	// sound is false if the handler has written more, or another length, than it had declared, or
-	// doubts its end itself (ResponseLayer.Doubt); then the answer may not be what was meant.
+	// doubts its end itself (ResponseLayer.MarkEndUncertain); then the answer may not be what was
+	// meant.
 	End(trailer []Field, sound bool)
 
 	// Over comes last, on the subrequest's loop, once: the subrequest's thread has ended. Without an

@@ -122,7 +122,7 @@ func TestBackground(t *testing.T) {
 		"doubtful": {func(_ *conn.Request, w *conn.Response) int {
 			w.Layer().Relay(200, "")
 			w.Write([]byte("hello"))
-			w.Layer().Doubt()
+			w.Layer().MarkEndUncertain()
 			return 200
 		}, "200 [] -1 relayed end[] unsound 5", false},
 		"cut": {func(_ *conn.Request, w *conn.Response) int {

@@ -36,7 +36,7 @@ const hijackedBuffer = 4 << 10
 // line when the connection ends. Hijack gives up the buffers, and the rest of the request as soon
 // as the handler does not use it any more.
 func (w *Response) Hijack() (c net.Conn, r *bufio.Reader, err error) {
-	if err := w.clearTheWay(); err != nil {
+	if err := w.flushForTakeover(); err != nil {
 		return nil, nil, err
 	}
 	return w.x.via.hijack()
@@ -77,7 +77,7 @@ func Panicked(t *loop.Thread) bool {
 
 // detach is Hijack for a connection that other goroutines will use.
 func (w *Response) detach() (net.Conn, *bufio.Reader, error) {
-	if err := w.clearTheWay(); err != nil {
+	if err := w.flushForTakeover(); err != nil {
 		return nil, nil, err
 	}
 	return w.x.via.detach()
@@ -86,9 +86,9 @@ func (w *Response) detach() (net.Conn, *bufio.Reader, error) {
 var errNoConnection = fmt.Errorf("conn: a handler that is asked has no connection: %w",
 	http.ErrNotSupported)
 
-// behind returns c with the client's address as the remote one, if proxies have said who the client
-// is. What c can do besides stays, such as CloseWrite and sending files.
-func (r *Request) behind(c net.Conn) net.Conn {
+// withClientAddr returns c with the client's address as the remote one, if proxies have said who
+// the client is. What c can do besides stays, such as CloseWrite and sending files.
+func (r *Request) withClientAddr(c net.Conn) net.Conn {
 	w := r.x.c.proxyHeader()
 	if client := r.RemoteAddr(); client.IsValid() && (r.client.IsValid() || w != nil && w.known) {
 		switch c := c.(type) {
@@ -119,10 +119,10 @@ type forwardedUNIX struct {
 // RemoteAddr implements net.Conn.
 func (c forwardedUNIX) RemoteAddr() net.Addr { return net.TCPAddrFromAddrPort(c.client) }
 
-// clearTheWay sends what must go out before the connection changes hands: the answers to earlier
-// requests, and the head of this answer if the handler has decided it. That head then has the
-// handler's Connection field, and no framing.
-func (w *Response) clearTheWay() error {
+// flushForTakeover sends what must go out before the connection changes hands: the answers to
+// earlier requests, and the head of this answer if the handler has decided it. That head then has
+// the handler's Connection field, and no framing.
+func (w *Response) flushForTakeover() error {
 	w.live()
 	x := w.x
 	switch {
@@ -142,14 +142,14 @@ func (w *Response) clearTheWay() error {
 		w.phase, w.status = streamed, w.early
 		x.via.upgrade(&w.plan)
 	default:
-		w.switches()
+		w.prepareSwitching()
 	}
 	x.finishDuplex()
 	return x.via.flush()
 }
 
-// switches makes the header that of a 101 that the handler writes itself.
-func (w *Response) switches() {
+// prepareSwitching makes the header that of a 101 that the handler writes itself.
+func (w *Response) prepareSwitching() {
 	w.runHooks(cmp.Or(w.early, http.StatusSwitchingProtocols), nil)
 	for _, f := range w.x.set.Headers {
 		if !has(w.header.fields, f.Name) && f.sendable() {
@@ -174,9 +174,9 @@ func (x *exchange) hijacked() {
 	x.count(w.status)
 }
 
-// over returns the connection over below, which belongs to a handler from now on: below itself, or
-// the tls.Conn on it.
-func (c *connection) over(below net.Conn) net.Conn {
+// netConn returns the connection netConn below, which belongs to a handler from now on: below
+// itself, or the tls.Conn on it.
+func (c *connection) netConn(below net.Conn) net.Conn {
 	if c.tls == nil {
 		return below
 	}

@@ -90,7 +90,7 @@ func (l *layer) appendRest(dst []byte, req *conn.Request, way spelling) []byte {
 	if l.depends.AppendKey != nil {
 		dst = l.appendDependence(append(dst, "\n="...), req) // no name of a field begins so
 	}
-	return r.AppendSteering(dst)
+	return r.AppendOverrides(dst)
 }
 
 // appendDependence appends what the module says. It gets memory of the heap for that, as a function

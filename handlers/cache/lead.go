@@ -115,7 +115,7 @@ func (f *fill) narrow(resp *conn.Response, h *conn.SentHead, k *kept) {
 	if p.body == noBody {
 		p.part = http1.Range{}
 	}
-	resp.Layer().Narrow(p.status, p.part.Start, p.part.Length)
+	resp.Layer().SendRange(p.status, p.part.Start, p.part.Length)
 }
 
 // Write implements conn.Tap.

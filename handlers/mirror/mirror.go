@@ -115,7 +115,7 @@ func (s Settings) String() string {
 // wants reports whether the request is to be copied. Those that the server makes itself are not,
 // nor WebSockets, whose frames would not be in the copy.
 func (m *mirror) wants(req *conn.Request) bool {
-	if m.set.Share < 100 && rand.IntN(100) >= m.set.Share || req.Layer().Aside() {
+	if m.set.Share < 100 && rand.IntN(100) >= m.set.Share || req.Layer().ServerMade() {
 		return false
 	}
 	if upgrade, ok := req.Layer().HeaderView("Upgrade"); ok && ascii.EqualFold(upgrade, "websocket") {

@@ -342,7 +342,7 @@ func (c *call) ended() error {
 		}
 	}
 	if c.x.Endless() && !c.Flow.Discarded() {
-		c.Resp.Layer().Doubt()
+		c.Resp.Layer().MarkEndUncertain()
 	}
 	if c.sent && !c.sendStopped && c.m.set.MaxIdle > 0 && c.x.Reusable() {
 		c.x.End()

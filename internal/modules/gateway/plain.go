@@ -151,7 +151,7 @@ func (c *plainCall) Hangup() error {
 	case !c.Begun():
 		return cgi.ErrIncomplete
 	case c.endless():
-		c.Resp.Layer().Doubt()
+		c.Resp.Layer().MarkEndUncertain()
 	}
 	return c.Ended(false)
 }

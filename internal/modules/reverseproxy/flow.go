@@ -100,7 +100,7 @@ func (f *Flow) Write(p []byte) error {
 		if f.spool.len() == 0 { // what conn holds is in memory, too
 			f.spool.memory = max(spoolMemory+waitBy-f.duplex.Held(), 0)
 		}
-		f.resp.Layer().Ahead(p)
+		f.resp.Layer().FeedTap(p)
 		if err := f.spool.write(p); err != nil {
 			if err != conn.ErrNoDescriptor { // of which conn tells
 				f.log.Warn("reverseproxy: response cannot be spooled", "request_id", f.req.ID(), "error", err)

@@ -19,23 +19,23 @@ import (
 	"github.com/lwango/lwango/loop"
 )
 
-// narrowing is a tap that has the client get a part.
-type narrowing struct {
+// ranging is a tap that has the client get a part.
+type ranging struct {
 	tap
 	status  int
 	from, n int64
 }
 
-func (p *narrowing) Head(resp *conn.Response, h *conn.SentHead) conn.Verdict {
+func (p *ranging) Head(resp *conn.Response, h *conn.SentHead) conn.Verdict {
 	fate := p.tap.Head(resp, h)
-	resp.Layer().Narrow(p.status, p.from, p.n)
+	resp.Layer().SendRange(p.status, p.from, p.n)
 	return fate
 }
 
-// TestNarrow: a client gets its part, complete, whatever becomes of the rest, and its connection
+// TestSendRange: a client gets its part, complete, whatever becomes of the rest, and its connection
 // goes on. A tap gets all, and a handler of whose answer it wants nothing gets no further than to
 // the end of the part.
-func TestNarrow(t *testing.T) {
+func TestSendRange(t *testing.T) {
 	const size = 300 << 10
 	text := strings.Repeat("0123456789", size/10)
 	pieces := func(w *conn.Response) (err error) {
@@ -100,14 +100,14 @@ func TestNarrow(t *testing.T) {
 		} {
 			for _, fate := range []conn.Verdict{conn.Tapped, conn.Passes} {
 				modes.Run(t, func(t *testing.T, m modes.Mode) {
-					taps := make(chan *narrowing, 1)
+					taps := make(chan *ranging, 1)
 					logged := new(logtext.Buffer)
 					cfg := conn.Config{Logger: logtext.Logger(t, logged)}
 					cfg.Handler = func(req *conn.Request, w *conn.Response) int {
 						if req.Path() == "/next" {
 							return w.Text(200, "next")
 						}
-						p := &narrowing{tap{fate: map[int]conn.Verdict{200: fate}}, part.status, part.from, part.n}
+						p := &ranging{tap{fate: map[int]conn.Verdict{200: fate}}, part.status, part.from, part.n}
 						req.Defer(func() { taps <- p })
 						status, _ := req.Layer().Tap(w, tt.h, p, nil)
 						return status
@@ -147,12 +147,12 @@ func TestNarrow(t *testing.T) {
 	}
 }
 
-// TestNarrowEnds: a handler of whose answer nobody wants more than a part learns that from the
+// TestSendRangeEnds: a handler of whose answer nobody wants more than a part learns that from the
 // write that completes it.
-func TestNarrowEnds(t *testing.T) {
+func TestSendRangeEnds(t *testing.T) {
 	wrote := make(chan int, 1)
 	h := func(req *conn.Request, w *conn.Response) int {
-		p := &narrowing{tap{fate: map[int]conn.Verdict{200: conn.Passes}}, 206, 10, 10}
+		p := &ranging{tap{fate: map[int]conn.Verdict{200: conn.Passes}}, 206, 10, 10}
 		status, _ := req.Layer().Tap(w, func(_ *conn.Request, w *conn.Response) int {
 			w.Header().Set("Content-Length", fmt.Sprint(1<<40))
 			n := 0
@@ -176,9 +176,9 @@ func TestNarrowEnds(t *testing.T) {
 	}
 }
 
-// TestNarrowSkips: what is not kept, and lies in front of the part that the client gets, neither
+// TestSendRangeSkips: what is not kept, and lies in front of the part that the client gets, neither
 // keeps others from their turn, nor does it go on when the client has left.
-func TestNarrowSkips(t *testing.T) {
+func TestSendRangeSkips(t *testing.T) {
 	begun, ended := make(chan struct{}), make(chan error, 1)
 	served := false
 	s := server.Start(t, modes.Direct,
@@ -187,7 +187,7 @@ func TestNarrowSkips(t *testing.T) {
 				served = true
 				return w.Text(200, "other")
 			}
-			p := &narrowing{tap{fate: map[int]conn.Verdict{200: conn.Passes}}, 206, 1 << 49, 10}
+			p := &ranging{tap{fate: map[int]conn.Verdict{200: conn.Passes}}, 206, 1 << 49, 10}
 			status, _ := req.Layer().Tap(w, func(req *conn.Request, w *conn.Response) int {
 				close(begun)
 				w.Header().Set("Content-Length", "1000000000000000")
@@ -217,14 +217,14 @@ func TestNarrowSkips(t *testing.T) {
 	}
 }
 
-// TestNarrowEndsLate: a client of HTTP/2 that takes the last bytes of its part late has the end
+// TestSendRangeEndsLate: a client of HTTP/2 that takes the last bytes of its part late has the end
 // with them: while the handler goes on, and also where it has ended before.
-func TestNarrowEndsLate(t *testing.T) {
+func TestSendRangeEndsLate(t *testing.T) {
 	t.Parallel()
 	for _, fate := range []conn.Verdict{conn.Tapped, conn.Passes} {
 		release := new(loop.Promise[struct{}])
 		s := start(t, modes.HTTP2, conn.Config{Handler: func(req *conn.Request, w *conn.Response) int {
-			p := &narrowing{tap{fate: map[int]conn.Verdict{200: fate}}, 206, 0, 10}
+			p := &ranging{tap{fate: map[int]conn.Verdict{200: fate}}, 206, 0, 10}
 			status, _ := req.Layer().Tap(w, func(req *conn.Request, w *conn.Response) int {
 				d := req.Layer().Duplex()
 				w.Header().Set("Content-Length", "100000")
@@ -266,16 +266,16 @@ func TestNarrowEndsLate(t *testing.T) {
 	}
 }
 
-// TestNarrowGivesUp: the handler of an answer that is not kept ends with the part, and so the next
-// request does not wait for more.
-func TestNarrowGivesUp(t *testing.T) {
+// TestSendRangeGivesUp: the handler of an answer that is not kept ends with the part, and so the
+// next request does not wait for more.
+func TestSendRangeGivesUp(t *testing.T) {
 	more := new(loop.Promise[struct{}])
 	s := server.Start(t, modes.Direct,
 		conn.Config{Handler: func(req *conn.Request, w *conn.Response) int {
 			if req.Path() == "/other" {
 				return w.Text(200, "other")
 			}
-			p := &narrowing{tap{fate: map[int]conn.Verdict{200: conn.Passes}}, 206, 0, 10}
+			p := &ranging{tap{fate: map[int]conn.Verdict{200: conn.Passes}}, 206, 0, 10}
 			status, _ := req.Layer().Tap(w, func(req *conn.Request, w *conn.Response) int {
 				w.Header().Set("Content-Length", "100000")
 				if _, err := w.Write(make([]byte, 50_000)); err == nil {

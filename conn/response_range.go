@@ -2,47 +2,48 @@ package conn
 
 import "github.com/lwango/lwango/loop"
 
-// part is what a client gets of an answer that a tap gets all of.
-type part struct {
-	narrow bool // there is a part; else the client gets all
+// rangePart is what a client gets of an answer that a tap gets all of.
+type rangePart struct {
+	ranged bool // there is a part; else the client gets all
 	status int
 	skip   int64 // bytes in front of it that are still to come
 	left   int64 // bytes of it that the client has not got
 	given  bool  // the client's answer has ended
 }
 
-// Narrow has the client get the answer with another status, and of the content n bytes from start
-// on, while the handler makes all of it, and the tap gets that. The caller makes the header for
-// that status. If the tap wants no more, the handler gets no further than to the end of the part.
-// It is for Tap.Head.
-func (w ResponseLayer) Narrow(status int, start, n int64) {
+// SendRange has the client get the answer with another status, and of the content n bytes from
+// start on, while the handler makes all of it, and the tap gets that. The caller makes the header
+// for that status. If the tap wants no more, the handler gets no further than to the end of the
+// part. It is for Tap.Head.
+func (w ResponseLayer) SendRange(status int, start, n int64) {
 	a := w.tap
 	if a == nil || w.phase != open {
 		return
 	}
-	a.part = part{narrow: true, status: status, skip: start, left: n}
+	a.part = rangePart{ranged: true, status: status, skip: start, left: n}
 	if w.early, w.reason = status, ""; status >= 400 {
 		w.manner = relayed // the server adds no page
 	}
 }
 
-// narrowed reports whether the client gets a part alone.
-func (w *Response) narrowed() bool { return w.tap != nil && w.tap.part.narrow }
+// sendsRange reports whether the client gets a part alone.
+func (w *Response) sendsRange() bool { return w.tap != nil && w.tap.part.ranged }
 
-// narrow makes the response look as the client gets it, until widen. It returns the status.
-func (w *Response) narrow(status int) int {
-	if !w.narrowed() {
+// presentRange makes the response look as the client gets it, until restoreWhole. It returns the
+// status.
+func (w *Response) presentRange(status int) int {
+	if !w.sendsRange() {
 		return status
 	}
 	w.size = w.tap.part.left
 	return w.tap.part.status
 }
 
-// widen is called behind the head. size is that of all of the content.
-func (w *Response) widen(size int64) {
+// restoreWhole is called behind the head. size is that of all of the content.
+func (w *Response) restoreWhole(size int64) {
 	w.size, w.left = size, size
 	if w.tap.part.left == 0 {
-		_ = w.give()
+		_ = w.endForClient()
 	}
 }
 
@@ -58,7 +59,7 @@ func (w *Response) sendOfPart(p []byte) error {
 	if len(part) > 0 {
 		at.left -= int64(len(part))
 		if err = w.unlessTapped(w.send(part)); err == nil && at.left == 0 && !a.lost {
-			err = w.give()
+			err = w.endForClient()
 		}
 	} else if w.x.via.spend(len(p)); a.left { // no write tells that
 		err = loop.ErrClientGone
@@ -70,8 +71,8 @@ func (w *Response) sendOfPart(p []byte) error {
 	return err
 }
 
-// give ends the answer for the client, which need not wait for the rest of the content.
-func (w *Response) give() error {
+// endForClient ends the answer for the client, which need not wait for the rest of the content.
+func (w *Response) endForClient() error {
 	w.tap.part.given = true
 	w.endPart()
 	return w.push()
@@ -92,9 +93,9 @@ func (w *Response) cut(err error) {
 	}
 }
 
-// cutOut makes the part the body of an answer that is there at once, or of which the tap wants
+// sliceRange makes the part the body of an answer that is there at once, or of which the tap wants
 // nothing.
-func (w *Response) cutOut(p *part) {
+func (w *Response) sliceRange(p *rangePart) {
 	switch {
 	case p.left == 0:
 		w.discard()
