@@ -49,7 +49,7 @@ type made struct {
 	reason       string // of early; empty: the usual one
 	manner       manner
 	dated        bool       // it has a date, or wants none
-	forced       int        // the status while an error page is made, whatever its handler says; 0: none
+	forced       int        // status that the handler of an error page cannot change; 0: none
 	endUncertain bool       // see MarkEndUncertain
 	resetBy      http2.Code // see ResetBy; 0: none
 
