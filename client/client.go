@@ -234,7 +234,7 @@ func (c *Client) ask(t *loop.Thread, r *Request, u *url.URL, method string, body
 		if st := b.lease.Mux(); st != nil {
 			b.x.BeginMux(st, method)
 		} else {
-			b.x.Begin(b.stream, b.lease.Over(b.stream), method)
+			b.x.Begin(b.stream, b.lease.Transport(b.stream), method)
 		}
 		b.x.Bound = !foreign && http1.ForConnection(r.Header.Get("Authorization"))
 		if b.buf == nil {
@@ -243,12 +243,12 @@ func (c *Client) ask(t *loop.Thread, r *Request, u *url.URL, method string, body
 		sent := body // which is whole again, if it is sent again
 		err = b.head(appendHead(b.buf[:0], r, u, method, body, foreign), &sent)
 		if err == nil {
-			b.lease.Works()
+			b.lease.NoteSuccess()
 			break
 		}
 		refused := upstream.Refused(err)
 		if !reused && !b.x.GotFirstByte() && errors.Is(err, ErrCut) && !refused {
-			b.lease.Broke()
+			b.lease.NoteFailure()
 		}
 		again := refused || reused && errors.Is(err, ErrCut) && !b.x.GotFirstByte() &&
 			http1.Idempotent(method)

@@ -44,7 +44,7 @@ func (c *call) open() error {
 	h := &c.x.Head
 	if c.m.retries(h.Status) {
 		if fails(h.Status) {
-			c.Up.Broke()
+			c.Up.NoteFailure()
 		} else {
 			c.Answers(h.Status)
 		}

@@ -24,7 +24,7 @@ func (c *call) RoundTrip() error {
 	if st := c.Up.Mux(); st != nil {
 		c.x.BeginMux(st, c.Req.Method())
 	} else {
-		c.x.Begin(c.Stream, c.Up.Over(c.Stream), c.Req.Method())
+		c.x.Begin(c.Stream, c.Up.Transport(c.Stream), c.Req.Method())
 	}
 	c.sent, c.sendStopped, c.begun, c.pushed = c.Left == 0, false, 0, false
 	if err := c.sendHead(); err != nil {
@@ -272,7 +272,7 @@ func (c *call) receive() (empty bool, err error) {
 		}
 		if c.begun == 0 {
 			c.begun, c.GotFirstByte = c.Req.Thread.Loop().Now(), true
-			c.Up.Spoke()
+			c.Up.GotFirstByte()
 		}
 		if err := c.take(); err != nil || c.done {
 			return false, err
@@ -347,7 +347,7 @@ func (c *call) ended() error {
 	if c.sent && !c.sendStopped && c.m.set.MaxIdle > 0 && c.x.Reusable() {
 		c.x.End()
 		if status := c.x.Head.Status; status == 204 || status == 304 || c.Req.Method() == "HEAD" {
-			c.Up.Doubt()
+			c.Up.ExpectStrayInput()
 		}
 		c.Keep(c.x.KeepFor())
 	} else {

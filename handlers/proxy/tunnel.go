@@ -49,7 +49,7 @@ func (c *call) tunnel(first []byte) int {
 	thread, resp := c.Req.Thread, c.Resp
 	c.Req.KeepWaiting(true) // the loop sees the client's end before the tunnel has read all
 	j := &tunnelKeeper{m: c.m, frames: framesOf(resp, thread.Loop())}
-	over := c.Up.Over(c.Stream)
+	over := c.Up.Transport(c.Stream)
 	c.x.Reset()
 	nc, r, err := resp.Hijack()
 	if err != nil {

@@ -11,7 +11,7 @@ import (
 	"github.com/lwango/lwango/internal/base/confpath"
 )
 
-// serverConfig is a server as the configuration of one route has it: an address with its options.
+// serverConfig is a server in the configuration of one route: an address with its options.
 type serverConfig struct {
 	name   string
 	weight int
@@ -21,16 +21,16 @@ type serverConfig struct {
 	// Of a DNS name. The pool's lock guards dnsVersion and targetErrs.
 	dnsName    *dnsName // nil: none
 	port       uint16
-	dnsVersion int // of dnsName's addresses, as the group has them
+	dnsVersion int // of dnsName's addresses in the group
 
-	targetErrs int // of dnsName's, those that the group has reported
+	targetErrs int // how many of dnsName's the group has reported
 
 	security *Security // nil: no TLS
 }
 
-// parse reads an address, perhaps with options behind it: "unix:/run/php.sock", "[::1]:9000
-// weight=2 backup", and with schemes "https://app.example". The path of a socket may be relative to
-// dir. http2: it speaks HTTP/2, which an address with "h2c://" does in any case.
+// parse reads an address, perhaps followed by options: "unix:/run/php.sock", "[::1]:9000 weight=2
+// backup", and with schemes "https://app.example". The path of a socket may be relative to dir.
+// http2 says that the address speaks HTTP/2, as an address with "h2c://" always does.
 func parse(text, dir string, schemes, http2 bool) (*serverConfig, error) {
 	words := strings.Fields(text)
 	if len(words) == 0 {

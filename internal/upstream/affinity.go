@@ -11,19 +11,20 @@ import (
 	"github.com/lwango/lwango/loop"
 )
 
-// affinityKey is whom a connection is for. Only requests with the same one use it.
+// affinityKey says for which requests a connection is. Only requests with the same key use it.
 type affinityKey struct {
-	name   string // that its TLS was made for; "": that of the group
+	name   string // of the TLS handshake; "": that of the group
 	header string // of the PROXY protocol, which names a client; "": none was sent
 }
 
-// affinityKey returns that of a new connection for the lease. The lease has a slot, here and below.
-func (l *Lease) affinityKey() affinityKey { return affinityKey{l.serverName(), string(l.Before)} }
+// affinityKey returns the key of a new connection for the lease. The lease has a slot, here and
+// below.
+func (l *Lease) affinityKey() affinityKey { return affinityKey{l.serverName(), string(l.Preface)} }
 
 // hasAffinity reports whether the lease's connections have an affinity key.
-func (l *Lease) hasAffinity() bool { return l.serverName() != "" || len(l.Before) > 0 }
+func (l *Lease) hasAffinity() bool { return l.serverName() != "" || len(l.Preface) > 0 }
 
-// serverName is the name that TLS is made for; "": that of the group, or there is no TLS.
+// serverName is the name of the TLS handshake; "": that of the group, or no TLS.
 func (l *Lease) serverName() string {
 	if l.server.backend.tls == nil {
 		return ""
@@ -33,18 +34,19 @@ func (l *Lease) serverName() string {
 
 // fits reports whether the lease's request may use an idle connection.
 func (l *Lease) fits(pc *persistConn) bool {
-	return pc.name == l.serverName() && pc.header == string(l.Before) && !l.server.outdated(pc.version)
+	return pc.name == l.serverName() && pc.header == string(l.Preface) &&
+		!l.server.madeBefore(pc.version)
 }
 
-// maxAffine is for how many affinity keys a loop has connections of HTTP/2 to a backend. A client
-// may choose the name, and each connection of a client is a key of its own; so those that were used
-// least recently end with the requests that are under way. Of HTTP/1.1, a backend keeps that many
+// maxAffine bounds the affinity keys for which a loop has connections of HTTP/2 to a backend. A
+// client may choose the name, and each connection of a client has a key of its own; so the least
+// recently used ones end with the requests that are under way. Of HTTP/1.1, a backend keeps as many
 // connections with keys, or as many as were in use at once lately.
 const maxAffine = 64
 
-// headedFor is for how long a connection that began with a header may be idle. Nothing tells when
-// its client has left, and nobody else can use it.
-const headedFor = 5 * time.Second
+// proxyHeaderIdle is how long a connection that began with a PROXY header may be idle. No event
+// tells when its client has left, and no other request can use it.
+const proxyHeaderIdle = 5 * time.Second
 
 // sessions returns the connections of HTTP/2 that the lease may use, of its thread's loop.
 func (l *Lease) sessions() *loopSessions {
@@ -74,7 +76,7 @@ func (l *Lease) sessions() *loopSessions {
 	return set
 }
 
-// retire has the connections end with the requests that are under way. A thread of the loop calls
+// retire makes the connections end with the requests that are under way. A thread of the loop calls
 // it.
 func (set *loopSessions) retire() {
 	for _, s := range slices.Clone(set.all) {
@@ -82,7 +84,7 @@ func (set *loopSessions) retire() {
 	}
 }
 
-// drop forgets the connections of a loop, if set has none.
+// drop removes set from the loop's sets if it has no connections.
 func (b *backend) drop(l *loop.Loop, set *loopSessions) {
 	if !set.empty() {
 		return
@@ -100,68 +102,70 @@ func (b *backend) drop(l *loop.Loop, set *loopSessions) {
 
 func (set *loopSessions) empty() bool { return len(set.all) == 0 && set.dialing == nil }
 
-// unshaken is the error of a handshake of TLS.
-type unshaken struct{ error }
+// handshakeError is the error of a TLS handshake.
+type handshakeError struct{ error }
 
-func (e unshaken) Unwrap() error { return e.error }
+func (e handshakeError) Unwrap() error { return e.error }
 
 // fault is the reason why a request got no connection.
 type fault uint8
 
 const (
-	theirs  fault = iota // the upstream
-	unclear              // the upstream, or the name that the request has chosen for TLS
-	named                // that name
+	upstreamFault fault = iota // the upstream
+	unclearFault               // the upstream's or the name's, which the request has chosen for TLS
+	nameFault                  // that name
 )
 
-// faultOf returns what is at fault where Connect has failed with err. A client must not be able to
-// have upstreams passed over by names that they do not have, whether they say so or just close the
-// connection. So only a name for which TLS was made before speaks against an upstream.
+// faultOf returns what is at fault if Connect has failed with err. A client must not be able to
+// take upstreams out of use by names that they do not have, whether they send an alert or just
+// close the connection. So a failure counts against an upstream only if TLS succeeded for the name
+// before.
 func (l *Lease) faultOf(err error) fault {
-	if _, ok := errors.AsType[unshaken](err); !ok || l.serverName() == "" {
-		return theirs
+	if _, ok := errors.AsType[handshakeError](err); !ok || l.serverName() == "" {
+		return upstreamFault
 	}
 	if bad, ok := errors.AsType[*tls.CertificateVerificationError](err); ok {
 		if _, ok := errors.AsType[x509.HostnameError](bad.Err); ok {
-			return named
+			return nameFault
 		}
-		return theirs
+		return upstreamFault
 	}
 	op, ok := errors.AsType[*net.OpError](err)
 	alert := ok && op.Op == "remote error"
-	switch known := l.group.knows(l.ServerName); {
+	switch known := l.group.knowsTLSName(l.ServerName); {
 	case alert && (!known || op.Err.Error() == "tls: unrecognized name"):
-		return named
+		return nameFault
 	case known:
-		return theirs
+		return upstreamFault
 	}
-	return unclear
+	return unclearFault
 }
 
-// maxNames is how many names a group knows.
-const maxNames = 1024
+// maxTLSNames bounds the names that a group remembers.
+const maxTLSNames = 1024
 
-// knows reports whether TLS was made for the name.
-func (g *Group) knows(name string) bool {
+// knowsTLSName reports whether a TLS handshake for the name has succeeded.
+func (g *Group) knowsTLSName(name string) bool {
 	g.pool.mu.Lock()
 	defer g.pool.mu.Unlock()
-	return g.names[name]
+	return g.tlsNames[name]
 }
 
-// learn notes that TLS was made for the name. Of too many, any one is forgotten.
-func (g *Group) learn(name string) {
+// addTLSName notes that a TLS handshake for the name has succeeded. If there are too many names, it
+// drops any one.
+func (g *Group) addTLSName(name string) {
 	g.pool.mu.Lock()
 	defer g.pool.mu.Unlock()
 	switch {
-	case g.names[name]:
+	case g.tlsNames[name]:
 		return
-	case g.names == nil:
-		g.names = make(map[string]bool)
-	case len(g.names) >= maxNames:
-		for other := range g.names {
-			delete(g.names, other)
+	case g.tlsNames == nil:
+		g.tlsNames = make(map[string]bool)
+	case len(g.tlsNames) >= maxTLSNames:
+		for other := range g.tlsNames {
+			delete(g.tlsNames, other)
 			break
 		}
 	}
-	g.names[name] = true
+	g.tlsNames[name] = true
 }

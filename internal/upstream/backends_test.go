@@ -13,8 +13,8 @@ import (
 	"github.com/lwango/lwango/internal/upstream"
 )
 
-// named starts a service at each of the addresses, on one port, all of which a name leads to, and a
-// route to that name that keeps connections. Each service answers with its address.
+// named starts a service at each of the addresses, on one port, all of which a name leads to,
+// and a route to that name that keeps connections. Each service answers with its address.
 func named(t *testing.T, addresses ...string) (*nameService, *upstream.Pool, *route, []*service) {
 	names := new(nameService)
 	names.resolveTo(addresses...)
@@ -146,7 +146,7 @@ func TestWatchedName(t *testing.T) {
 	}
 	g := must.Get(new(upstream.Pool).Group(upstream.Settings{Addresses: []string{"app.test:" + port},
 		Check: &upstream.Check{Interval: time.Millisecond, Timeout: wait.Patience, Rises: 1, Falls: 1,
-			Ask: func(c net.Conn, name string) error {
+			Run: func(c net.Conn, name string) error {
 				select {
 				case asked <- c.RemoteAddr().String():
 				default:

@@ -16,67 +16,67 @@ import (
 	"github.com/lwango/lwango/internal/base/sysio"
 )
 
-// Check says how to find out whether the addresses of a route work, without a request of a client.
+// Check says how to check whether the addresses of a route work, without a request of a client.
 //
-// Each address is asked by one goroutine off the loops, for the whole process. A loop of its own
-// for each would ask as many times; and a handler that holds up its loop must not make an upstream
-// seem to be down. Groups whose checks have the same ID share the goroutine and what it has found,
-// so a reload neither forgets that nor asks at once.
+// One goroutine off the loops checks an address for the whole process: a check for each loop would
+// multiply the load, and a handler that blocks its loop must not make an upstream seem to be down.
+// Groups whose checks have the same ID share the goroutine and its result, so a reload neither
+// forgets the result nor checks at once.
 type Check struct {
-	// ID is the same for two checks that ask alike.
+	// ID is the same for equal checks.
 	ID string
 
-	Port     int           // to connect to, if it is not 0 and the address is no socket's
+	Port     int           // to connect to, if it is not 0 and the address is no UNIX socket
 	Interval time.Duration // between two of them
-	Timeout  time.Duration // for one, the connection included
+	Timeout  time.Duration // for one, including the connection
 	Rises    int           // how many have to pass in a row before an address is used again
 	Falls    int           // how many have to fail in a row before it is not
 
-	// Before is what a connection begins with, ahead of TLS: a header of the PROXY protocol.
-	Before []byte
+	// Preface is sent first on a connection, before TLS: a header of the PROXY protocol.
+	Preface []byte
 
-	// ServerName is for TLS where the requests have names of their own (Lease.ServerName); "": the
-	// host of the address.
+	// ServerName is for TLS if the requests have names of their own (Lease.ServerName); "": the host
+	// of the address.
 	ServerName string
 
-	// Ask asks on a new connection to the named address. It returns an error if the address does not
+	// Run checks the named address on a new connection. It returns an error if the address does not
 	// work. The connection has Timeout as its deadline and is closed afterwards.
-	Ask func(c net.Conn, name string) error
+	Run func(c net.Conn, name string) error
 
-	// Changed is called when an address has changed: out says that it is not used any more, because
-	// of err.
+	// Changed is called when the state of an address has changed: out says that it is no longer used,
+	// because of err.
 	Changed func(name string, out bool, err error)
 }
 
-// verdict is what the checks of an address have found. The pool's lock guards it.
-type verdict struct {
-	turn chan struct{} // of the goroutine that asks
-	next time.Time     // when it is to ask; of that goroutine
+// checkResult is the result of the checks of an address. The pool's lock guards it.
+type checkResult struct {
+	turn chan struct{} // held by the goroutine that checks
+	next time.Time     // of the next check; belongs to that goroutine
 	out  bool
-	row  int // how many in a row have found the opposite
+	row  int // how many checks in a row had the opposite result
 }
 
-// checked is a way to ask an address.
-type checked struct {
+// checkKey names the checks with one ID of one backend.
+type checkKey struct {
 	backendKey
 	id string
 }
 
-// verdict returns that of a backend, for checks with that ID. The caller holds the lock.
-func (p *Pool) verdict(b *backend, id string) *verdict {
-	key := checked{b.backendKey, id}
-	v := p.verdicts[key]
+// checkResult returns the result for a backend, of checks with that ID. The caller holds the lock.
+func (p *Pool) checkResult(b *backend, id string) *checkResult {
+	key := checkKey{b.backendKey, id}
+	v := p.checkResults[key]
 	if v == nil {
-		if p.verdicts == nil {
-			p.verdicts = make(map[checked]*verdict)
+		if p.checkResults == nil {
+			p.checkResults = make(map[checkKey]*checkResult)
 		}
-		v = &verdict{turn: make(chan struct{}, 1)}
-		p.verdicts[key] = v
+		v = &checkResult{turn: make(chan struct{}, 1)}
+		p.checkResults[key] = v
 	}
 	return v
 }
 
-// title returns the name for a line of the log: of a name's addresses each has its own.
+// title returns the server's name for the log, which differs for each address of a DNS name.
 func (srv *server) title() string {
 	if srv.backend.dnsName == nil {
 		return srv.name
@@ -84,11 +84,11 @@ func (srv *server) title() string {
 	return srv.name + " (" + srv.address + ")"
 }
 
-// out reports whether the checks have taken the server out.
-func (srv *server) out() bool { return srv.verdict != nil && srv.verdict.out }
+// failsChecks reports whether the checks have taken the server out of use.
+func (srv *server) failsChecks() bool { return srv.checkResult != nil && srv.checkResult.out }
 
-// Watch checks the addresses until the end of ctx, and returns when all that has ended. Any
-// goroutine may call it that is not a loop's.
+// Watch checks the addresses until the end of ctx, and returns when all checks have ended. Any
+// goroutine except a loop's may call it.
 func (g *Group) Watch(ctx context.Context) {
 	var all sync.WaitGroup
 	defer all.Wait()
@@ -130,8 +130,8 @@ func (g *Group) Watch(ctx context.Context) {
 	}
 }
 
-// resolveDue looks the names up that are due, and returns the servers, and after how long it is to
-// be called again. It waits for name services, until the end of ctx.
+// resolveDue looks up the names that are due. It returns the servers, and the time until its next
+// call. It waits for DNS servers until the end of ctx.
 func (g *Group) resolveDue(ctx context.Context) (servers []*server, pause time.Duration) {
 	var due []<-chan struct{}
 	g.pool.mu.Lock()
@@ -151,7 +151,7 @@ func (g *Group) resolveDue(ctx context.Context) (servers []*server, pause time.D
 	g.pool.mu.Lock()
 	defer g.pool.mu.Unlock()
 	g.sync()
-	pause = interval // requests may have found others meanwhile
+	pause = defaultTTL // a request may resolve the name meanwhile
 	for _, sc := range g.configured {
 		if sc.dnsName != nil {
 			pause = min(pause, time.Until(sc.dnsName.until))
@@ -160,10 +160,10 @@ func (g *Group) resolveDue(ctx context.Context) (servers []*server, pause time.D
 	return g.all, max(pause, leastTTL)
 }
 
-// watch checks the server until the end of ctx. Of all goroutines that would check the same, one
-// does.
+// watch checks the server until the end of ctx. Of all goroutines with the same check, only one
+// checks.
 func (srv *server) watch(ctx context.Context, c *Check) {
-	v := srv.verdict
+	v := srv.checkResult
 	select {
 	case v.turn <- struct{}{}:
 		defer func() { <-v.turn }()
@@ -182,15 +182,15 @@ func (srv *server) watch(ctx context.Context, c *Check) {
 		if ctx.Err() != nil {
 			return
 		}
-		srv.learned(c, err)
-		// Not all at the same time, for ever.
+		srv.noteCheck(c, err)
+		// Spread the checks over time.
 		pause := c.Interval - c.Interval/20 + rand.N(c.Interval/10+1)
 		v.next = time.Now().Add(pause)
 		timer.Reset(pause)
 	}
 }
 
-// check asks the server once. It has one descriptor at most.
+// check checks the server once. It takes one descriptor at most.
 func (srv *server) check(ctx context.Context, c *Check) error {
 	ctx, cancel := context.WithTimeout(ctx, c.Timeout)
 	defer cancel()
@@ -207,8 +207,8 @@ func (srv *server) check(ctx context.Context, c *Check) error {
 	by, _ := ctx.Deadline()
 	_ = nc.SetDeadline(by)
 	defer context.AfterFunc(ctx, func() { _ = nc.SetDeadline(time.Unix(1, 0)) })()
-	if len(c.Before) > 0 {
-		if _, err := nc.Write(c.Before); err != nil {
+	if len(c.Preface) > 0 {
+		if _, err := nc.Write(c.Preface); err != nil {
 			return err
 		}
 	}
@@ -224,18 +224,18 @@ func (srv *server) check(ctx context.Context, c *Check) error {
 			return fmt.Errorf("tls handshake: %w", err)
 		}
 	}
-	err = c.Ask(over, srv.name)
+	err = c.Run(over, srv.name)
 	_ = over.Close() // sends close_notify on TLS; an upstream would log its absence
 	return err
 }
 
-// learned notes the result of a check. That this machine has no descriptor or port left says
-// nothing of the other one.
-func (srv *server) learned(c *Check, err error) {
+// noteCheck notes the result of a check. It ignores errors of this machine, such as a lack of
+// descriptors or ports.
+func (srv *server) noteCheck(c *Check, err error) {
 	if err != nil && (sysio.Exhausted(err) || errors.Is(err, syscall.EADDRNOTAVAIL)) {
 		return
 	}
-	v, enough := srv.verdict, c.Rises
+	v, enough := srv.checkResult, c.Rises
 	srv.pool.mu.Lock()
 	if !v.out {
 		enough = c.Falls
@@ -250,7 +250,7 @@ func (srv *server) learned(c *Check, err error) {
 		v.out, v.row = !v.out, 0
 		if !v.out {
 			srv.cameUp()
-			srv.health = health{} // what requests have found out before
+			srv.health = health{} // the earlier state by requests
 		}
 		srv.serveAll()
 	}

@@ -25,7 +25,7 @@ func TestQueueWhenAllAreOut(t *testing.T) {
 	r := newRoute(t, pool, []string{busy.address, free.address}, func(s *upstream.Settings) {
 		s.MaxConns = 1
 		s.Check = &upstream.Check{Interval: time.Millisecond, Timeout: wait.Patience, Rises: 1, Falls: 1,
-			Ask: func(_ net.Conn, name string) error {
+			Run: func(_ net.Conn, name string) error {
 				if _, is := down.Load(name); is {
 					return errors.New("down")
 				}

@@ -9,26 +9,27 @@ import (
 	"github.com/lwango/lwango/loop"
 )
 
-// Balance is how a request finds its address among those that work and have a slot.
+// Balance is how an address is chosen for a request, among those that work and have a slot.
 type Balance uint8
 
 const (
-	// RoundRobin has the addresses take turns, as often as their weights say.
+	// RoundRobin makes the addresses take turns, in proportion to their weights.
 	RoundRobin Balance = iota
 	// LeastConn takes the address that has the fewest connections for its weight.
 	LeastConn
-	// Random takes the better one, by LeastConn, of two that it draws by weight. Many servers in front
-	// of the same addresses, of which each sees only its own connections, do not all run to one.
+	// Random takes the better one, by LeastConn, of two that it draws by weight. So several proxies in
+	// front of the same addresses, each of which only sees its own connections, do not all choose the
+	// same one.
 	Random
-	// Hash takes the address that Lease.Key leads to. If addresses come or go, only the keys of these
-	// move. Requests without a key take turns.
+	// Hash takes the address for Lease.Key. If addresses come or go, only their keys move. Requests
+	// without a key take turns.
 	Hash
 )
 
 // HashOf returns the hash of a key, by FNV-1a. It is the same in all processes.
 func HashOf(key string) uint64 { return AppendHash(0, key) }
 
-// AppendHash returns the hash of a key of which h is the hash of the beginning; 0: it is empty.
+// AppendHash returns the hash of a key whose beginning has the hash h; 0: the beginning is empty.
 func AppendHash[T string | []byte](h uint64, key T) uint64 {
 	if h == 0 {
 		h = 14695981039346656037
@@ -39,14 +40,14 @@ func AppendHash[T string | []byte](h uint64, key T) uint64 {
 	return h
 }
 
-// choose returns the server whose turn it is, nil if none has a slot: a primary one if possible,
-// then a backup. Those that the checks have taken out follow only if the group has no others: the
-// checks may be wrong. Last are those that did not work lately.
+// choose returns the server whose turn it is, or nil if none has a slot: a primary one if possible,
+// then a backup. Servers that fail their checks follow only if the group has no others, since the
+// checks may be wrong. The last ones are those that did not work lately.
 func (l *Lease) choose() *server {
 	g := l.group
 	if l.StickyID != 0 {
 		if srv := l.stickyServer(loop.Now()); srv != nil {
-			if !l.room(srv.backend) { // the session is there and nowhere else, so the request waits
+			if !l.room(srv.backend) { // the client's session is only there, so the request waits
 				return nil
 			}
 			return srv
@@ -66,7 +67,7 @@ func (l *Lease) choose() *server {
 		for level := 0; level <= g.levels; level++ {
 			if srv := l.best(level, now, func(srv *server) bool {
 				ok := srv.level == level && srv.works(now) && !srv.circuit.open(now) &&
-					!(checked && srv.out()) && !slices.Contains(l.tried, srv.backend)
+					!(checked && srv.failsChecks()) && !slices.Contains(l.tried, srv.backend)
 				working = working || ok
 				return ok && l.room(srv.backend)
 			}); srv != nil {
@@ -82,26 +83,26 @@ func (l *Lease) choose() *server {
 	})
 }
 
-// anyLevel stands for a level where servers of all levels are eligible.
+// anyLevel makes servers of all levels eligible.
 const anyLevel = -1
 
-// best chooses among the servers that are eligible, which are those of one level. Of several with
-// as few connections, it takes the one whose turn it is. If it returns nil, it has asked eligible
-// for all.
+// best chooses among the eligible servers, which are of one level. Of several with equally few
+// connections, it takes the one whose turn it is. If it returns nil, it has called eligible for
+// all.
 func (l *Lease) best(level int, now time.Time, eligible func(*server) bool) *server {
 	g := l.group
 	switch {
 	case g.Balance == Random:
 		return g.random(now, eligible)
 	case g.Balance == Hash && l.Key != 0:
-		return g.nearest(l.Key, eligible)
+		return g.rendezvous(l.Key, eligible)
 	}
 	if classes, n := g.classesAt(level); (len(classes) == 1 ||
-		n > few && len(classes) <= manyClasses) && g.steady(now) {
+		n > fewServers && len(classes) <= manyClasses) && g.weightsConstant(now) {
 		if g.Balance == LeastConn {
 			return least(classes, eligible)
 		}
-		if srv := inTurn(classes, n, eligible); srv != nil || len(classes) == 1 {
+		if srv := nextInTurn(classes, n, eligible); srv != nil || len(classes) == 1 {
 			return srv
 		}
 	}
@@ -133,7 +134,8 @@ func (g *Group) before(a, b *server, now time.Time) bool {
 	return a.current > b.current
 }
 
-// load returns what is to be compared with load(b, a): the connections of a for its weight.
+// load returns a number to be compared with load(b, a): the connections of a in relation to its
+// weight.
 func (g *Group) load(a, b *server, now time.Time) int { return a.active * g.weight(b, now) }
 
 // weight returns the weight that a server has now. With SlowStart it is in hundredths.
@@ -147,11 +149,11 @@ func (g *Group) weight(srv *server, now time.Time) int {
 	return srv.weight * 100
 }
 
-// random draws two servers, and takes the one with fewer connections for its weight.
+// random draws two servers, and takes the one with fewer connections in relation to its weight.
 func (g *Group) random(now time.Time, eligible func(*server) bool) *server {
 	if i := g.draw(-1, now, eligible); i >= 0 {
 		if j := g.draw(i, now, eligible); j >= 0 {
-			return g.freer(g.servers[i], g.servers[j], now)
+			return g.lessLoaded(g.servers[i], g.servers[j], now)
 		}
 	}
 	all := g.drawn[:0]
@@ -183,21 +185,22 @@ func (g *Group) random(now time.Time, eligible func(*server) bool) *server {
 	if len(all) == 0 {
 		return a
 	}
-	return g.freer(a, draw(), now)
+	return g.lessLoaded(a, draw(), now)
 }
 
-// freer returns the one with fewer connections for its weight: a, if both have as many.
-func (g *Group) freer(a, b *server, now time.Time) *server {
+// lessLoaded returns the server with fewer connections in relation to its weight, or a if both have
+// as many.
+func (g *Group) lessLoaded(a, b *server, now time.Time) *server {
 	if g.load(b, a, now) < g.load(a, b, now) {
 		return b
 	}
 	return a
 }
 
-// draw draws one of the eligible servers by weight, and returns its index. It is not the one at
-// except, unless that is negative. -1: a few draws have found none, or weights change with time.
+// draw draws one of the eligible servers by weight, and returns its index. It does not draw the one
+// at except, unless that is negative. -1: a few draws have found none, or weights change with time.
 func (g *Group) draw(except int, now time.Time, eligible func(*server) bool) int {
-	if len(g.sums) == 0 || !g.steady(now) {
+	if len(g.sums) == 0 || !g.weightsConstant(now) {
 		return -1
 	}
 	total, hole, width := g.sums[len(g.sums)-1], 0, 0 // a hole where the weight of except is
@@ -210,7 +213,7 @@ func (g *Group) draw(except int, now time.Time, eligible func(*server) bool) int
 	if total == width {
 		return -1
 	}
-	for range min(8, len(g.servers)) { // to walk a few servers costs less than to draw in vain
+	for range min(8, len(g.servers)) { // to walk through a few servers costs less than to draw in vain
 		at := rand.IntN(total - width)
 		if at >= hole {
 			at += width
@@ -222,10 +225,10 @@ func (g *Group) draw(except int, now time.Time, eligible func(*server) bool) int
 	return -1
 }
 
-// nearest chooses by rendezvous: each server has a number for the key, and the greatest one wins.
-// So where a server does not work or has no slot, its keys are divided among all others. The
-// logarithm makes the chance of each server its share of the weights.
-func (g *Group) nearest(key uint64, eligible func(*server) bool) (best *server) {
+// rendezvous chooses by rendezvous hashing: each server has a score for the key, and the greatest
+// one wins. So if a server does not work or has no slot, its keys are divided among all others. The
+// logarithm makes the chance of each server proportional to its weight.
+func (g *Group) rendezvous(key uint64, eligible func(*server) bool) (best *server) {
 	greatest, most := 0.0, 0.0 // number and score of best
 	for _, srv := range g.servers {
 		n := (float64(mix(key^srv.hash)>>12) + 0.5) / (1 << 52) // more than 0, less than 1
@@ -239,8 +242,7 @@ func (g *Group) nearest(key uint64, eligible func(*server) bool) (best *server) 
 	return best
 }
 
-// Fraction returns where a hash is between 0 and 1, which it does not reach. Of many keys, as many
-// are in one half as in the other.
+// Fraction maps a hash to a number from 0 to less than 1. Many keys are distributed evenly.
 func Fraction(hash uint64) float64 { return float64(mix(hash)>>11) / (1 << 53) }
 
 // mix spreads the bits of a number over all of it (the end of splitmix64).

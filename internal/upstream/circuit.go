@@ -7,14 +7,14 @@ import (
 	"github.com/lwango/lwango/loop"
 )
 
-// Circuit says when an address gets no requests any more, though the group may have no other: too
-// large a share of them has failed. That spares an application that is overloaded, and its clients
-// a wait. After a while one request at a time tries whether it works.
+// Circuit says when an address gets no requests any more, even if the group has no other, because
+// too large a share of its requests has failed. That relieves an overloaded application, and spares
+// its clients a wait. After a while, one request at a time probes the address.
 type Circuit struct {
-	Percent int           // how many of 100 requests fail, at least
-	Least   int           // requests in Window; of fewer, no share is taken
+	Percent int           // share of failed requests that opens the circuit
+	Least   int           // requests in Window below which the circuit stays closed
 	Window  time.Duration // in which they are counted
-	Open    time.Duration // for how long no request is sent
+	Open    time.Duration // how long the circuit stays open
 
 	// Changed is called when the circuit of an address opens and closes. It must not wait.
 	Changed func(name string, open bool, failed, requests int)
@@ -22,11 +22,11 @@ type Circuit struct {
 
 var errOpen = errors.New("too many requests have failed there")
 
-// outcome is the result that a slot has for its server's circuit.
+// outcome is the result of a slot for its server's circuit.
 type outcome uint8
 
 const (
-	unknown outcome = iota // nothing: the client has left, or it was the first part of an attempt
+	unknown outcome = iota // the client has left, or it was the first part of an attempt
 	worked
 	failed
 )
@@ -35,8 +35,8 @@ const (
 type circuit struct {
 	since            time.Time // of the window
 	requests, failed int       // in the window
-	until            time.Time // when it is tried again; zero: it is closed
-	probing          bool      // a request tries it
+	until            time.Time // when it is probed; zero: it is closed
+	probing          bool      // a request probes it
 }
 
 // open reports whether the server gets no request now.
@@ -44,26 +44,27 @@ func (c *circuit) open(now time.Time) bool {
 	return !c.until.IsZero() && (c.probing || now.Before(c.until))
 }
 
-// enter notes that a request goes to the server, and reports whether it tries it.
+// enter notes that a request goes to the server, and reports whether the request probes it.
 func (c *circuit) enter(now time.Time) (probes bool) {
 	c.probing = !c.until.IsZero()
 	return c.probing
 }
 
-// broken reports whether the circuits are open of all servers to which the request may go. The
+// allCircuitsOpen reports whether all servers to which the request may go have open circuits. The
 // caller holds the pool's lock.
-func (l *Lease) broken(now time.Duration) bool {
+func (l *Lease) allCircuitsOpen(now time.Duration) bool {
 	for srv := range l.group.untried(l.tried) {
 		if !srv.circuit.open(loop.At(now)) {
 			return false
 		}
 	}
-	return len(l.group.servers) > 0 && l.stickyServer(now) == nil // it may be drained, and no server
+	// The sticky server may be drained, and not be among the group's servers.
+	return len(l.group.servers) > 0 && l.stickyServer(now) == nil
 }
 
-// shut has the server get no requests until the time of Open is over. Then those are served that
-// wait for it and for others: no other event may tell them. The caller holds the pool's lock.
-func (srv *server) shut(s *Circuit, now time.Time) {
+// openCircuit keeps requests from the server for the time of Circuit.Open. Then it serves the
+// waiting requests, which no other event may wake. The caller holds the pool's lock.
+func (srv *server) openCircuit(s *Circuit, now time.Time) {
 	srv.circuit.until = now.Add(s.Open)
 	time.AfterFunc(s.Open, func() {
 		srv.pool.mu.Lock()
@@ -72,14 +73,14 @@ func (srv *server) shut(s *Circuit, now time.Time) {
 	})
 }
 
-// reportProbe has a slot that tries its address say at once what it has found: it may be a
-// tunnel's, and kept for hours.
+// reportProbe counts the outcome of a slot that probes its address at once: the slot may be a
+// tunnel's, and be kept for hours.
 func (l *Lease) reportProbe() {
-	if !l.probes {
+	if !l.probesCircuit {
 		return
 	}
 	l.group.pool.mu.Lock()
-	report := l.judge(time.Now())
+	report := l.countOutcome(time.Now())
 	l.server.serve(nil)
 	l.group.pool.mu.Unlock()
 	if report != nil {
@@ -87,27 +88,27 @@ func (l *Lease) reportProbe() {
 	}
 }
 
-// judge counts the outcome of the slot, unless it has done so. What it returns, if anything, is to
-// be called without the pool's lock, which the caller holds.
-func (l *Lease) judge(now time.Time) (report func()) {
+// countOutcome counts the outcome of the slot, once. The caller, which holds the pool's lock, calls
+// the returned function, if not nil, without the lock.
+func (l *Lease) countOutcome(now time.Time) (report func()) {
 	g, srv, s := l.group, l.server, l.group.Circuit
-	if s == nil || l.judged {
+	if s == nil || l.outcomeCounted {
 		return nil
 	}
 	c := &srv.circuit
-	if l.probes {
-		l.probes, l.judged, c.probing = false, true, false
+	if l.probesCircuit {
+		l.probesCircuit, l.outcomeCounted, c.probing = false, true, false
 		switch l.outcome {
 		case worked:
 			*c = circuit{}
 			return func() { s.Changed(srv.title(), false, 0, 0) }
 		case failed:
-			srv.shut(s, now)
+			srv.openCircuit(s, now)
 			g.refuse()
 		}
 		return nil
 	}
-	if l.outcome == unknown || !c.until.IsZero() { // it began before the circuit has opened
+	if l.outcome == unknown || !c.until.IsZero() { // it began before the circuit was open
 		return nil
 	}
 	if now.Sub(c.since) > s.Window {
@@ -120,7 +121,7 @@ func (l *Lease) judge(now time.Time) (report func()) {
 	if c.requests < s.Least || c.failed*100 < s.Percent*c.requests {
 		return nil
 	}
-	srv.shut(s, now)
+	srv.openCircuit(s, now)
 	g.refuse()
 	requests, failed := c.requests, c.failed
 	return func() { s.Changed(srv.title(), true, failed, requests) }
@@ -134,7 +135,7 @@ func (g *Group) refuse() {
 	}
 	now := loop.Now()
 	for _, w := range waiting {
-		if w.lease.broken(now) {
+		if w.lease.allCircuitsOpen(now) {
 			w.withdraw()
 			w.promise.Reject(errOpen)
 		}

@@ -22,9 +22,9 @@ func (r *route) outcome(works bool) error {
 		s, _, err := l.Connect(th, upstream.Reused)
 		if err == nil {
 			if works {
-				l.Works()
+				l.NoteSuccess()
 			} else {
-				l.Broke()
+				l.NoteFailure()
 			}
 			_ = s.Close()
 		}
@@ -110,7 +110,7 @@ func TestCircuitBeside(t *testing.T) {
 		s, _, err := l.Connect(th, upstream.Reused)
 		taken <- err
 		_ = th.Await(-1, func(context.Context) error { <-goOn; return nil })
-		l.Broke()
+		l.NoteFailure()
 		_ = s.Close()
 	})
 	must.Do(t, <-taken)

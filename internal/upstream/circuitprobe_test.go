@@ -25,9 +25,9 @@ func (r *route) holds(t *testing.T, works bool, id uint64) (letGo func()) {
 		s, _, err := l.Connect(th, upstream.Reused)
 		if err == nil {
 			if works {
-				l.Works()
+				l.NoteSuccess()
 			} else {
-				l.Broke()
+				l.NoteFailure()
 			}
 		}
 		taken <- err

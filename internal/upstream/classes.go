@@ -5,9 +5,9 @@ import (
 	"time"
 )
 
-// class is the servers of one level that have the same weight. They take turns, and so do the
-// classes of a level. With hundreds of servers, a look at each of them is most of what a request
-// costs under the pool's lock; so a request looks at each class, of which there are a few, and at a
+// class has the servers of one level that have the same weight. They take turns, and so do the
+// classes of a level. With hundreds of servers, to look at each server would be most of a request's
+// cost under the pool's lock; so a request looks at each class, of which there are a few, and at a
 // server or two.
 type class struct {
 	servers       []*server
@@ -16,22 +16,22 @@ type class struct {
 	turn    int // of servers
 	current int // of smooth weighted round-robin among the classes of the level
 
-	// In least: the server that it would be, nil if none is eligible, and whose turn it is then.
+	// For least: the class's best server, or nil, and whose turn follows.
 	best  *server
 	after int
 }
 
-// share is the weight of all servers together.
+// share returns the sum of the servers' weights.
 func (c *class) share() int { return c.weight * len(c.servers) }
 
-// few is how many servers of unequal weights a request looks at one by one: that costs as little,
-// and their order is the one that nginx has.
-const few = 16
+// fewServers is up to how many servers of unequal weights a request looks at one by one: that costs
+// as little as classes, and their order is that of nginx.
+const fewServers = 16
 
-// manyClasses are so many that to look at each server costs as little.
+// manyClasses is from how many classes on it costs as little to look at each server.
 const manyClasses = 16
 
-// classify makes the classes of the servers, by level. Those that there were go on where they are.
+// classify makes the classes of the servers, by level. Classes from before keep their turns.
 func (g *Group) classify() {
 	before := g.classes
 	g.classes = nil
@@ -71,22 +71,22 @@ func (g *Group) classesAt(level int) (all []class, n int) {
 	return g.classes[from:to], n
 }
 
-// steady reports whether no weight changes now.
-func (g *Group) steady(now time.Time) bool {
+// weightsConstant reports whether no weight changes now.
+func (g *Group) weightsConstant(now time.Time) bool {
 	return g.SlowStart == 0 || now.Sub(g.pool.upSince) >= g.SlowStart
 }
 
-// cameUp notes that requests may go to the address, which has not worked until now, or is new. The
-// caller holds the pool's lock.
+// cameUp notes that requests may go to an address that did not work before, or is new. The caller
+// holds the pool's lock.
 func (b *backend) cameUp() {
 	b.upSince = time.Now()
 	b.pool.upSince = b.upSince
 }
 
-// inTurn returns the eligible server whose turn it is. The turns of others pass, so those that are
-// left have theirs as often as their weights say, and one that works again has no arrears. After n
-// turns that have passed it returns nil.
-func inTurn(classes []class, n int, eligible func(*server) bool) *server {
+// nextInTurn returns the eligible server whose turn it is. It lets the turns of others pass, so the
+// remaining ones have theirs in proportion to their weights, and a server that works again has no
+// arrears. After n passed turns it returns nil.
+func nextInTurn(classes []class, n int, eligible func(*server) bool) *server {
 	for range n {
 		c, total := &classes[0], 0
 		if len(classes) > 1 {
@@ -110,8 +110,8 @@ func inTurn(classes []class, n int, eligible func(*server) bool) *server {
 	return nil
 }
 
-// least returns the eligible server that has the fewest connections for its weight; of several the
-// one whose turn it is. nil: none is eligible.
+// least returns the eligible server with the fewest connections in relation to its weight, of
+// several the one whose turn it is, or nil.
 func least(classes []class, eligible func(*server) bool) *server {
 	var its *class
 	for i := range classes {
@@ -130,7 +130,7 @@ func least(classes []class, eligible func(*server) bool) *server {
 	if its == nil {
 		return nil
 	}
-	// One of which no server is eligible has no arrears when one is again.
+	// A class without an eligible server has no arrears later.
 	best, total := its.best, 0
 	for i := range classes {
 		if c := &classes[i]; c.best != nil {

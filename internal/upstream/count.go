@@ -10,7 +10,7 @@ import (
 	"github.com/lwango/lwango/loop"
 )
 
-// after returns the time d after t; the last one there is, if that is later.
+// after returns the time d after t, or the last possible time.
 func after(t, d time.Duration) time.Duration {
 	if t += d; t < 0 {
 		return math.MaxInt64
@@ -18,9 +18,8 @@ func after(t, d time.Duration) time.Duration {
 	return t
 }
 
-// now returns loop.Now as of the turn of the lease's loop, which is exact enough for all that a
-// request is timed by. A thread of that loop calls it. A lease that has never connected has no
-// loop.
+// now returns loop.Now as of the turn of the lease's loop, which is exact enough for the times of a
+// request. A thread of that loop calls it. A lease that has never connected has no loop.
 func (l *Lease) now() time.Duration {
 	if l.loop == nil {
 		return loop.Now()
@@ -28,10 +27,10 @@ func (l *Lease) now() time.Duration {
 	return l.loop.Now()
 }
 
-// counted is what was counted at an address, for all routes, since it is known. The pool's lock
+// counted has the counts of an address, for all routes, since the address is known. The pool's lock
 // guards it.
 type counted struct {
-	slots    int64 // that were given back: requests, and attempts in vain
+	slots    int64 // that were given back: of requests, and of failed attempts
 	failures metrics.Failures
 	spent    time.Duration // until the answer began
 	times    [metrics.UpstreamBounds + 1]int64
@@ -42,7 +41,7 @@ func (l *Lease) count() {
 	c := &l.server.counted
 	c.slots++
 	if l.answered {
-		d := l.spoke - l.taken
+		d := l.firstByte - l.taken
 		c.spent += d
 		c.times[min(bits.Len64(uint64(max(d-1, 0))/uint64(metrics.FirstBound)), metrics.UpstreamBounds)]++
 	}
@@ -50,15 +49,15 @@ func (l *Lease) count() {
 	case l.outcome != failed:
 	case l.answered:
 		c.failures.Status++
-	case l.reached:
+	case l.connected:
 		c.failures.Silent++
 	default:
 		c.failures.Connect++
 	}
 }
 
-// addCounted adds what was counted at a backend to which the name does not resolve any more to what
-// the name has. The caller holds the pool's lock.
+// addCounted adds the counts of a backend to which the name no longer resolves to those of the
+// name. The caller holds the pool's lock.
 func (d *dnsName) addCounted(b *backend) {
 	if d.counted == nil {
 		d.counted = make(map[backendKey]counted)
@@ -87,7 +86,7 @@ func (k backendKey) configured() backendKey {
 	return k
 }
 
-// add adds what was counted to a row.
+// add adds the counts to a row.
 func (c *counted) add(row *metrics.Upstream) {
 	row.Requests += c.slots
 	row.Failures.Connect += c.failures.Connect
@@ -102,9 +101,8 @@ func (c *counted) add(row *metrics.Upstream) {
 	}
 }
 
-// Attempts returns what the access log says besides Asked: how many times an upstream was tried,
-// the time that the last connection has taken (0: it was a reused one), and the address that was
-// tried last.
+// Attempts returns values for the access log besides Timing: how many times an upstream was tried,
+// the time for the last connection (0: a reused one), and the address that was tried last.
 func (l *Lease) Attempts() (tries int, connect time.Duration, address string) {
 	if l.last == nil {
 		return 0, 0, ""

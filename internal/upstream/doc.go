@@ -1,6 +1,6 @@
-// Package upstream finds a connection for a request that is passed on to another server. It chooses
-// among the addresses of a route, counts and keeps connections, lets requests wait for one, and
-// passes over the addresses that do not work. The caller speaks on the connection, in any protocol.
+// Package upstream finds a connection for a request to another server. It chooses among the
+// addresses of a route, counts and keeps connections, queues requests, and avoids addresses that do
+// not work. The caller speaks any protocol on the connection.
 //
 // A process has one Pool, and each route has a Group of the Pool's addresses. A request has a Lease
 // of its route's Group. Any loop may call the methods of Pool and Group; only the request's thread

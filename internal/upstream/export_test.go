@@ -61,7 +61,7 @@ func (p *Pool) ForgetNames() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for _, h := range p.dnsNames {
-		h.until, h.asked = time.Time{}, time.Time{}
+		h.until, h.lookUpBegan = time.Time{}, time.Time{}
 	}
 }
 
@@ -74,7 +74,7 @@ func (p *Pool) LookUp() {
 		p.mu.Unlock()
 		<-ended
 		p.mu.Lock()
-		h.asked = time.Time{} // a request may ask again at once
+		h.lookUpBegan = time.Time{} // a request may ask again at once
 	}
 	p.mu.Unlock()
 }
@@ -119,7 +119,7 @@ func (p *Pool) Later(d time.Duration) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for _, b := range p.backends {
-		b.peak.until -= d
+		b.peakActive.until -= d
 	}
 }
 
@@ -133,16 +133,16 @@ func (p *Pool) Backends() int {
 // AvoidFor sets for how long addresses that do not work are passed over, and returns a function
 // that sets it back.
 func AvoidFor(d time.Duration) (reset func()) {
-	before := avoidFor
-	avoidFor = d
-	return func() { avoidFor = before }
+	before := avoidTime
+	avoidTime = d
+	return func() { avoidTime = before }
 }
 
 // SpareFor sets for how long a slot is spare, and returns a function that sets it back.
 func SpareFor(d time.Duration) (reset func()) {
-	before := spareFor
-	spareFor = d
-	return func() { spareFor = before }
+	before := spareTime
+	spareTime = d
+	return func() { spareTime = before }
 }
 
 // EndOpen ends the time for which the circuits that are open let no request pass.
@@ -171,9 +171,9 @@ var Resolve = resolve
 
 // FilesEvery sets how often files are looked at, and returns a function that sets it back.
 func FilesEvery(d time.Duration) (reset func()) {
-	before := filesEvery
-	filesEvery = d
-	return func() { filesEvery = before }
+	before := filesInterval
+	filesInterval = d
+	return func() { filesInterval = before }
 }
 
 // ServiceTTL returns for how long the addresses of a service are good.
@@ -187,8 +187,8 @@ type Health struct{ health }
 
 // Its methods, and a way to say until when the address is to be passed over.
 func (h *Health) Works(now time.Time) bool { return h.works(now) }
-func (h *Health) Chosen()                  { h.chosen(avoidFor) }
-func (h *Health) Avoid(until time.Time)    { h.avoid = until }
+func (h *Health) Chosen()                  { h.chosen(avoidTime) }
+func (h *Health) Avoid(until time.Time)    { h.avoidUntil = until }
 
 // Pick gets a slot of the group, and gives it back, without a connection. It returns the address.
 func Pick(g *Group, key uint64) string {
@@ -222,9 +222,9 @@ func Weight(weight int, slowStart, age time.Duration) int {
 // connection that was not made in some time speaks against the address.
 func Share(all time.Duration, others, tries int) (time.Duration, func(time.Duration) bool) {
 	g := &Group{Settings: Settings{ConnectTimeout: all}}
-	l := Lease{group: g, others: others, Tries: tries, server: &server{backend: new(backend)}}
+	l := Lease{group: g, untriedServers: others, Tries: tries, server: &server{backend: new(backend)}}
 	return l.share(all, false), func(d time.Duration) bool {
-		return l.blames(os.ErrDeadlineExceeded, d, others+1)
+		return l.isServerFault(os.ErrDeadlineExceeded, d, others+1)
 	}
 }
 
@@ -235,7 +235,7 @@ func Take(g *Group, key uint64) (address string, give func()) {
 	if w, _ := l.acquire(nil, loop.Now()); w != nil {
 		w.giveUp()
 	}
-	if !l.Held() {
+	if !l.HasSlot() {
 		return "", func() {}
 	}
 	return l.server.name, l.Release
@@ -250,7 +250,7 @@ func SetBudget(t testing.TB, b *openfiles.Budget) {
 
 // Avoid has an address passed over for a time, and CameUp has it begin to work that long ago.
 func Avoid(g *Group, address string, d time.Duration) {
-	g.each(address, func(b *backend) { b.avoid = time.Now().Add(d) })
+	g.each(address, func(b *backend) { b.avoidUntil = time.Now().Add(d) })
 }
 
 func CameUp(g *Group, address string, ago time.Duration) {

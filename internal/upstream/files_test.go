@@ -146,7 +146,7 @@ func askName(r *route, want upstream.Want, during func()) (answer string, err er
 				return
 			}
 		}
-		c := l.Over(s)
+		c := l.Transport(s)
 		if _, err = io.WriteString(c, "x\n"); err != nil {
 			l.Close(s)
 			return
@@ -155,7 +155,7 @@ func askName(r *route, want upstream.Want, during func()) (answer string, err er
 			l.Close(s)
 			return
 		}
-		l.Works()
+		l.NoteSuccess()
 		l.Keep(s, 0)
 	})
 	<-done

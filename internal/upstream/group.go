@@ -21,84 +21,82 @@ var (
 	errNameless  = errors.New("a check has no name for TLS there: expected health = { host = ... }")
 )
 
-// Settings are what a route says of its upstreams.
+// Settings are a route's settings of its upstreams.
 type Settings struct {
-	// Addresses are "unix:/path" or "host:port", each perhaps with "weight=N" and "backup" behind
-	// it. Paths of sockets may be relative to Dir.
+	// Addresses are "unix:/path" or "host:port", each perhaps followed by "weight=N" and "backup".
+	// Paths of sockets may be relative to Dir.
 	Addresses []string
 	Dir       string
 
-	// TLS is for the addresses that begin with "https://". With nil that is no address, and neither
-	// is one with "http://" or "h2c://".
+	// TLS is for addresses that begin with "https://". If it is nil, addresses with "https://",
+	// "http://" or "h2c://" are invalid.
 	TLS *Security
 
-	// Bytes says that no HTTP is spoken, so "tls://" with a port stands in the place of the schemes
+	// RawTCP says that the upstreams do not speak HTTP: "tls://" with a port replaces the schemes
 	// above.
-	Bytes bool
+	RawTCP bool
 
-	// HTTP2 has the addresses asked by HTTP/2: those with "https://" by ALPN, the others by prior
-	// knowledge. A lease there has a stream, see Lease.Mux, and MaxConns is for requests; of MaxIdle
-	// only 0 counts. Addresses with "h2c://" are asked so in any case.
+	// HTTP2 selects HTTP/2: by ALPN for addresses with "https://", by prior knowledge for others. Then
+	// a lease has a stream, see Lease.Mux, and MaxConns is for requests; of MaxIdle only 0 counts.
+	// Addresses with "h2c://" always use HTTP/2.
 	HTTP2 bool
 
-	// HTTP1, with HTTP2, has those with "https://" asked by HTTP/1.1 that do not offer HTTP/2.
+	// HTTP1, with HTTP2, selects HTTP/1.1 for addresses with "https://" that do not offer HTTP/2.
 	HTTP1 bool
 
-	// Source is the address that connections come from, as ParseSource has it, and that addresses of
-	// names are of the family of. The zero Addr: the kernel chooses it.
+	// Source is the local address of connections, see ParseSource; only addresses of its family are
+	// used of a name. The zero Addr: the kernel chooses it.
 	Source netip.Addr
 
 	Balance Balance
 
-	// Secret, if it is not nil, makes the numbers for Lease.StickyID.
+	// Secret, if it is not nil, is the key for Lease.StickyID.
 	Secret []byte
 
-	// MaxConns limits the connections to each address, including those that are idle and those of
-	// other routes. 0: any number.
+	// MaxConns limits the connections to each address, including idle ones and those of other routes.
+	// 0: any number.
 	MaxConns       int
 	MaxQueue       int           // requests of the route that may wait for a connection, in turn
 	QueueTimeout   time.Duration // for how long
 	MaxIdle        int           // idle connections that stay, at each address; 0: none does
 	IdleTimeout    time.Duration // for how long
-	ConnectTimeout time.Duration // for a connection, with TLS, and with as many addresses as are tried
+	ConnectTimeout time.Duration // for a connection, with TLS, over all addresses that are tried
 
-	// A connection that is this old, or has served as many requests, is kept no more. 0 or less: no
-	// limit.
+	// A connection of this age, or that has served as many requests, is not kept. 0 or less: no limit.
 	KeepaliveTime     time.Duration
 	KeepaliveRequests int
 
-	// Newest gives a request the idle connection that was used last, so that those a burst has left
-	// are closed after IdleTimeout. Otherwise it gets the oldest, see takeIdle.
+	// Newest selects the idle connection that was used last, so that the surplus of a burst is closed
+	// after IdleTimeout. Otherwise a request gets the oldest one, see takeIdle.
 	Newest bool
 
-	// MaxFails is after how many requests in a row that an address has failed it is passed over where
-	// the group has others, and FailTimeout for how long, also if it could not be connected to. 0: 3
-	// requests, 10 seconds; MaxFails -1: it never is.
+	// MaxFails is the number of failed requests in a row after which an address is avoided, if the
+	// group has others. FailTimeout is how long it is avoided, also after a failed connect. 0: 3
+	// requests, 10 seconds; MaxFails -1: never.
 	MaxFails    int
 	FailTimeout time.Duration
 
-	// SlowStart is the time in which the weight of an address grows from nothing to all of it, once it
-	// works again or is new. Not with Hash. 0: it has all of it at once.
+	// SlowStart is the time in which the weight of an address grows from 0 to its full value, once it
+	// works again or is new. Not with Hash. 0: at once.
 	SlowStart time.Duration
 
 	// Circuit, if it is not nil, keeps requests away from an address that fails too often.
 	Circuit *Circuit
 
-	// TryFor is for how long, from its first Connect, a request that cannot connect to any address
-	// goes on trying: an application that is started anew is there a moment later. 0: it does not. See
-	// Lease.Resend, too.
+	// TryFor is how long, from its first Connect, a request that cannot connect to any address goes on
+	// trying: an application may just be restarting. 0: not at all. See Lease.Resend, too.
 	TryFor time.Duration
 
-	// Check, if it is not nil, is how Watch finds out whether the addresses work.
+	// Check, if it is not nil, is the health check of Watch.
 	Check *Check
 
-	// Unreached, if it is not nil, is called when a request could not connect to an upstream and
+	// ConnectFailed, if it is not nil, is called when a request could not connect to an upstream and
 	// the route has others, or finds that targets of a service cannot be looked up. The call is on the
 	// request's thread and must not wait.
-	Unreached func(name string, err error)
+	ConnectFailed func(name string, err error)
 }
 
-// Group is the upstreams of a route, with its limits. Its settings and configured servers do not
+// Group has the upstreams of a route, with its limits. Its settings and configured servers do not
 // change once it is built; the pool's lock guards the rest.
 type Group struct {
 	Settings
@@ -108,22 +106,22 @@ type Group struct {
 
 	filesVersion int64 // of the files of TLS when the group was made
 
-	all     []*server           // of configured; another slice when they change
-	servers []*server           // of all, those that requests may go to
-	version int                 // of the pool's states, as servers has them
-	waiting fair.Queue[*waiter] // for a slot: the requests of the route
-	sums    []int               // of the weights of servers, up to each; nil without Random
-	classes []class             // of servers, by level
-	levels  int                 // the greatest level of all
-	drawn   []*server           // what random draws from; it is empty between two requests
-	names   map[string]bool     // of Lease.ServerName, those for which TLS was made
+	all      []*server           // of configured; another slice when they change
+	servers  []*server           // of all, those that requests may go to
+	version  int                 // of the pool's states, when servers was made
+	waiting  fair.Queue[*waiter] // for a slot: the requests of the route
+	sums     []int               // of the weights of servers, up to each; nil without Random
+	classes  []class             // of servers, by level
+	levels   int                 // the greatest level of all
+	drawn    []*server           // for random; empty between two requests
+	tlsNames map[string]bool     // values of Lease.ServerName for which TLS handshakes have succeeded
 }
 
-// server is an address as one route has it.
+// server is an address in one route.
 type server struct {
 	*backend
 	*serverConfig
-	verdict *verdict // of the group's checks; nil: there are none
+	checkResult *checkResult // of the group's checks; nil: there are none
 
 	current  int    // of smooth weighted round-robin; of Random the weight in a draw
 	hash     uint64 // of its name or address, for Hash; the same in all processes
@@ -133,7 +131,7 @@ type server struct {
 	weight, level int // of the serverConfig, or of a record of its service
 }
 
-// Group makes a group. An error says which of the addresses is wrong, and what was expected.
+// Group makes a group. An error names the wrong address, and what was expected.
 func (p *Pool) Group(s Settings) (*Group, error) {
 	g := &Group{Settings: s, pool: p}
 	if s.TLS = p.share(s.TLS); s.TLS != nil && s.TLS.files != nil {
@@ -141,10 +139,10 @@ func (p *Pool) Group(s Settings) (*Group, error) {
 	}
 	for _, text := range s.Addresses {
 		where, secure := text, false
-		if s.Bytes {
+		if s.RawTCP {
 			where, secure = strings.CutPrefix(text, "tls://")
 		}
-		sc, err := parse(where, s.Dir, s.TLS != nil && !s.Bytes, s.HTTP2)
+		sc, err := parse(where, s.Dir, s.TLS != nil && !s.RawTCP, s.HTTP2)
 		if err != nil {
 			return nil, err
 		}
@@ -153,11 +151,12 @@ func (p *Pool) Group(s Settings) (*Group, error) {
 		}
 		if sc.key.secure {
 			sc.security, sc.key.id = s.TLS, s.TLS.id
-			sc.key.either = s.HTTP1 && sc.key.http2
+			sc.key.orHTTP1 = s.HTTP1 && sc.key.http2
 			if _, err = sc.config(); err != nil {
 				return nil, fmt.Errorf("%s: %w", sc.name, err)
 			}
-			if sc.key.network == "unix" && s.Check != nil && s.Check.ServerName == "" && s.TLS.nameless() {
+			if sc.key.network == "unix" && s.Check != nil && s.Check.ServerName == "" &&
+				s.TLS.needsServerName() {
 				return nil, fmt.Errorf("%s: %w", sc.name, errNameless)
 			}
 		}
@@ -192,19 +191,19 @@ func (p *Pool) Group(s Settings) (*Group, error) {
 	return g, nil
 }
 
-// config returns how TLS is spoken to the server, nil if it is not.
+// config returns the tls.Config for the server, or nil without TLS.
 func (sc *serverConfig) config() (*tls.Config, error) {
 	if sc.security == nil {
 		return nil, nil
 	}
 	host, _, _ := net.SplitHostPort(sc.key.address) // "" of a socket
 	if domain := ServiceOf(sc.key.dns); domain != "" {
-		host = domain // whose certificate a target has is not for the name service to say (RFC 6125)
+		host = domain // DNS must not decide which certificate is expected (RFC 6125)
 	}
 	c, err := sc.security.of(host)
 	if err == nil && sc.key.http2 {
 		c.NextProtos = []string{"h2"}
-		if sc.key.either {
+		if sc.key.orHTTP1 {
 			c.NextProtos = append(c.NextProtos, "http/1.1")
 		}
 	}
@@ -222,14 +221,14 @@ func (g *Group) newServer(sc *serverConfig, key backendKey) *server {
 	if g.Secret != nil {
 		srv.stickyID = g.stickyID(srv)
 	}
-	srv.set = g.pool.states.state(srv)
+	srv.operatorState = g.pool.states.state(srv)
 	if g.Check != nil {
-		srv.verdict = g.pool.verdict(srv.backend, g.Check.ID)
+		srv.checkResult = g.pool.checkResult(srv.backend, g.Check.ID)
 	}
 	return srv
 }
 
-// Primaries returns how many of the addresses are no backups.
+// Primaries returns the number of addresses that are no backups.
 func (g *Group) Primaries() (n int) {
 	for _, sc := range g.configured {
 		if sc.level == 0 {
@@ -239,7 +238,7 @@ func (g *Group) Primaries() (n int) {
 	return n
 }
 
-// Secure reports whether TLS is spoken at one of the addresses.
+// Secure reports whether one of the addresses speaks TLS.
 func (g *Group) Secure() bool {
 	return slices.ContainsFunc(g.configured, func(sc *serverConfig) bool { return sc.security != nil })
 }
@@ -256,31 +255,33 @@ func (g *Group) untried(tried []*backend) iter.Seq[*server] {
 	}
 }
 
-// acquire gets a slot at a server that was not tried, or a waiter with which await waits for one.
+// acquire takes a slot at a server that was not tried, or returns a waiter, whose await waits for
+// one.
 func (l *Lease) acquire(t *loop.Thread, now time.Duration) (*waiter, error) {
 	g := l.group
 	g.pool.mu.Lock()
 	defer g.pool.mu.Unlock()
 	g.sync()
-	if (len(l.tried) > 0 || len(g.servers) == 0) && !g.has(l.tried) && l.stickyServer(now) == nil {
+	if (len(l.tried) > 0 || len(g.servers) == 0) && !g.hasUntried(l.tried) &&
+		l.stickyServer(now) == nil {
 		if len(g.servers) == 0 && len(g.all) > 0 {
 			return nil, errDown
 		}
-		return nil, errNowhere // the others have left meanwhile
+		return nil, errNoServers // the other servers have gone meanwhile
 	}
-	if g.Circuit != nil && l.broken(now) {
+	if g.Circuit != nil && l.allCircuitsOpen(now) {
 		return nil, errOpen
 	}
-	if !g.crowded(l.tried) && l.take(now) {
+	if !g.hasWaiters(l.tried) && l.take(now) {
 		return nil, nil
 	}
-	if g.MaxConns == 0 { // as a rule nobody asks for it then
+	if g.MaxConns == 0 { // nothing needs it then
 		l.client = loop.ClientOf(t)
 	}
 	w := l.enter(now)
 	var room [4]position // as serve takes a waiter out of all queues
 	for _, p := range append(room[:0], w.positions...) {
-		p.backend.serve(l.loop) // the requests in front may wait for something else
+		p.backend.serve(l.loop) // requests before it may wait for something else
 	}
 	if !w.own.Waits() {
 		return nil, nil
@@ -294,16 +295,16 @@ func (l *Lease) acquire(t *loop.Thread, now time.Duration) (*waiter, error) {
 	return w, nil
 }
 
-// has reports whether there is a server that was not tried.
-func (g *Group) has(tried []*backend) bool {
+// hasUntried reports whether there is a server that was not tried.
+func (g *Group) hasUntried(tried []*backend) bool {
 	for range g.untried(tried) {
 		return true
 	}
 	return false
 }
 
-// crowded reports whether an earlier request waits.
-func (g *Group) crowded(tried []*backend) bool {
+// hasWaiters reports whether an earlier request waits.
+func (g *Group) hasWaiters(tried []*backend) bool {
 	if g.pool.positions == 0 {
 		return false
 	}
@@ -315,8 +316,8 @@ func (g *Group) crowded(tried []*backend) bool {
 	return false
 }
 
-// release gives the slot back, and with it a connection that may be used again, if there is one,
-// for as long as limit; 0: the upstream has not said for how long.
+// release gives the slot back, and with it, if pc is not nil, a connection that may be reused for
+// as long as limit; 0: the upstream has named no limit.
 func (l *Lease) release(pc *persistConn, limit, now time.Duration) {
 	if l.mux != nil {
 		now = loop.Now() // a connection of the same turn may be older
@@ -331,11 +332,11 @@ func (l *Lease) release(pc *persistConn, limit, now time.Duration) {
 	l.count()
 	var report func()
 	if g.Circuit != nil {
-		report = l.judge(loop.At(now))
+		report = l.countOutcome(loop.At(now))
 	}
 	switch {
 	case pc == nil:
-	case g.MaxIdle == 0 || srv.removed || srv.outdated(pc.version) ||
+	case g.MaxIdle == 0 || srv.removed || srv.madeBefore(pc.version) ||
 		g.pool.states.state(srv) == down || !g.again(pc, limit, now) || budget.Last(pc.fd):
 		pc.close() // before another request has its slot
 	default:
@@ -352,14 +353,15 @@ func (l *Lease) release(pc *persistConn, limit, now time.Duration) {
 	}
 }
 
-// again reports whether a connection may serve another request, and until when it may wait for it.
+// again reports whether a connection may serve another request, and sets until when it may wait for
+// that.
 func (g *Group) again(pc *persistConn, limit, now time.Duration) bool {
 	pc.since, pc.until = now, after(now, g.IdleTimeout)
 	if limit > 0 {
 		pc.until = min(pc.until, after(now, limit))
 	}
 	if pc.header != "" {
-		pc.until = min(pc.until, now+headedFor)
+		pc.until = min(pc.until, now+proxyHeaderIdle)
 	}
 	if g.KeepaliveTime > 0 {
 		pc.until = min(pc.until, after(pc.born, g.KeepaliveTime))
@@ -373,17 +375,17 @@ func (l *Lease) take(now time.Duration) bool {
 	if srv == nil {
 		return false
 	}
-	l.server, l.others = srv, len(g.servers)-1
+	l.server, l.untriedServers = srv, len(g.servers)-1
 	if len(l.tried) > 0 {
-		l.others = -1
+		l.untriedServers = -1
 		for range g.untried(l.tried) {
-			l.others++
+			l.untriedServers++
 		}
 	}
 	switch {
 	case srv.idleCount() == 0:
 	case l.want == Fresh:
-		srv.takeIdle(l).close() // its process can accept the new one, and there may be no other process
+		srv.takeIdle(l).close() // its process, perhaps the only one, can accept the new one
 	case l.want == JustUsed:
 		l.conn = srv.takeJustUsed(l, now)
 	default:
@@ -393,14 +395,14 @@ func (l *Lease) take(now time.Duration) bool {
 		srv.active+srv.idleCount() >= g.MaxConns {
 		srv.closeOldest() // it has the slot that the request wants
 	}
-	l.outcome, l.taken, l.answered, l.connecting, l.reached = unknown, now, false, 0, false
+	l.outcome, l.taken, l.answered, l.connecting, l.connected = unknown, now, false, 0, false
 	l.tries++
 	if g.Circuit != nil {
-		l.probes, l.judged = srv.circuit.enter(loop.At(now)), false
+		l.probesCircuit, l.outcomeCounted = srv.circuit.enter(loop.At(now)), false
 	}
 	srv.active++
 	l.countSlot(srv.backend, now)
-	srv.peak.note(srv.active, now)
+	srv.peakActive.note(srv.active, now)
 	srv.probed(g.failTimeout())
 	return true
 }

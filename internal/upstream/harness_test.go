@@ -173,7 +173,7 @@ func newRoute(t *testing.T, pool *upstream.Pool, addresses []string,
 	s := upstream.Settings{
 		Addresses: addresses, MaxQueue: 1024, QueueTimeout: time.Minute,
 		IdleTimeout: 3 * time.Second, ConnectTimeout: 5 * time.Second,
-		Unreached: func(name string, err error) {
+		ConnectFailed: func(name string, err error) {
 			r.mu.Lock()
 			r.unreached = append(r.unreached, name)
 			r.mu.Unlock()
@@ -234,7 +234,7 @@ func (r *route) request(th *loop.Thread, line string, fresh bool) (string, error
 		_ = s.Close()
 		return "", err
 	}
-	l.Works()
+	l.NoteSuccess()
 	l.Keep(s, 0)
 	if r.after != nil {
 		r.after(&l)

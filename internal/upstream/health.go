@@ -5,100 +5,99 @@ import (
 	"time"
 )
 
-// avoidFor is for how long an address that does not work is passed over, where a route has others.
-// It is a variable only for the tests.
-var avoidFor = 10 * time.Second
+// avoidTime is how long an address that does not work is avoided, if a route has others. It is a
+// variable only for the tests.
+var avoidTime = 10 * time.Second
 
-// maxBroken is how many connections in a row may bring nothing before that, where MaxFails is 0.
-// One may be the fault of what was asked for.
-const maxBroken = 3
+// maxNoAnswers is how many connections in a row may bring no answer before that, if MaxFails is 0.
+// A single one may be the request's fault.
+const maxNoAnswers = 3
 
 func (g *Group) failTimeout() time.Duration {
 	if g.FailTimeout > 0 {
 		return g.FailTimeout
 	}
-	return avoidFor
+	return avoidTime
 }
 
-// health is what earlier requests tell of an address. The pool's lock guards it.
+// health is the state of an address by earlier requests. The pool's lock guards it.
 type health struct {
-	broken   int       // connections in a row that were made, and brought nothing
-	avoid    time.Time // zero: the address works, as far as is known
-	reported bool      // that it was not reached
+	noAnswers  int       // connections in a row that brought no answer
+	avoidUntil time.Time // zero: not avoided
+	reported   bool      // that it was not reached
 }
 
-func (h *health) works(now time.Time) bool { return !h.avoid.After(now) }
+func (h *health) works(now time.Time) bool { return !h.avoidUntil.After(now) }
 
 // chosen is called for each request that gets a connection to the address. If the address did not
-// work, this request finds out whether it does again. Until it knows, the others go elsewhere.
+// work, this request finds out whether it works again; until then, others go elsewhere.
 func (h *health) chosen(d time.Duration) {
-	if !h.avoid.IsZero() {
-		h.avoid = time.Now().Add(d)
+	if !h.avoidUntil.IsZero() {
+		h.avoidUntil = time.Now().Add(d)
 	}
 }
 
-// probed is chosen, and has the requests that wait served when the time is over.
+// probed calls chosen, and sets the timer that serves waiting requests when the time is over.
 func (b *backend) probed(d time.Duration) {
-	if b.chosen(d); !b.avoid.IsZero() {
-		b.alarm(d)
+	if b.chosen(d); !b.avoidUntil.IsZero() {
+		b.setWakeTimer(d)
 	}
 }
 
-// pass has the address passed over for a while. The caller holds the pool's lock.
-func (b *backend) pass(d time.Duration) {
-	b.avoid = time.Now().Add(d)
-	b.alarm(d)
+// avoid makes requests avoid the address for a while. The caller holds the pool's lock.
+func (b *backend) avoid(d time.Duration) {
+	b.avoidUntil = time.Now().Add(d)
+	b.setWakeTimer(d)
 	b.serveAll()
 }
 
-// alarm gives slots to requests that wait when the address is to be used again: no other event may
-// tell them. The caller holds the pool's lock.
-func (b *backend) alarm(d time.Duration) {
-	if b.wake != nil {
-		b.wake.Reset(d)
+// setWakeTimer sets a timer that gives slots to waiting requests when the address is to be used
+// again: no other event may wake them. The caller holds the pool's lock.
+func (b *backend) setWakeTimer(d time.Duration) {
+	if b.wakeTimer != nil {
+		b.wakeTimer.Reset(d)
 		return
 	}
-	b.wake = time.AfterFunc(d, func() {
+	b.wakeTimer = time.AfterFunc(d, func() {
 		b.pool.mu.Lock()
 		b.serve(nil)
 		b.pool.mu.Unlock()
 	})
 }
 
-// refused notes that a request could not connect. It reports whether that is news: of the addresses
-// of a name some may never have worked, such as ::1 of localhost.
-func (b *backend) refused(g *Group, blame bool) (news bool) {
+// noteConnectFailure notes that a request could not connect. It reports whether that is to be
+// reported: some addresses of a name may never have worked, such as ::1 of localhost.
+func (b *backend) noteConnectFailure(g *Group, blame bool) (news bool) {
 	b.pool.mu.Lock()
 	defer b.pool.mu.Unlock()
 	news = b.dnsName == nil || !b.reported
 	b.reported = true
 	if blame && g.MaxFails >= 0 {
-		b.pass(g.failTimeout())
+		b.avoid(g.failTimeout())
 	}
 	b.unhealthy.Store(true)
 	return news
 }
 
-// broke notes that a connection has ended, or stood still for too long, before a byte of the
-// answer.
-func (b *backend) broke(g *Group) {
-	most := cmp.Or(g.MaxFails, maxBroken)
+// noteFailure notes that a connection has ended or timed out before the first byte of the answer.
+func (b *backend) noteFailure(g *Group) {
+	most := cmp.Or(g.MaxFails, maxNoAnswers)
 	b.pool.mu.Lock()
-	if b.broken++; most > 0 && b.broken >= most {
-		b.pass(g.failTimeout())
+	if b.noAnswers++; most > 0 && b.noAnswers >= most {
+		b.avoid(g.failTimeout())
 	}
 	b.unhealthy.Store(true)
 	b.pool.mu.Unlock()
 }
 
-// spoke notes that an answer begins. A connection alone proves nothing: for a process that hangs,
-// the kernel goes on accepting.
-func (b *backend) spoke() {
+// noteSuccess notes that an answer begins. A connection alone proves nothing: for a process that
+// hangs, the kernel goes on accepting.
+func (b *backend) noteSuccess() {
 	if !b.unhealthy.Load() {
 		return
 	}
 	b.pool.mu.Lock()
-	if !b.avoid.IsZero() {
+	if !b.avoidUntil.IsZero() {
 		b.cameUp()
 	}
 	b.health = health{}

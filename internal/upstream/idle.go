@@ -27,9 +27,9 @@ type persistConn struct {
 	served int           // requests
 	looks  int64         // of the loop, when it was given back
 
-	doubtful bool          // see Doubt
-	since    time.Duration // it waits
-	until    time.Duration // it may
+	mayHaveInput bool          // see Doubt
+	since        time.Duration // it waits
+	until        time.Duration // it may
 
 	version int64 // of the files of its Security when it was made; see server.outdated
 	affinityKey
@@ -47,7 +47,8 @@ type persistConn struct {
 // be, again is false, and the kernel is always asked.
 func (pc *persistConn) use(l *loop.Loop, again bool) *stream.Conn {
 	if pc.loop == l {
-		if (again && !pc.doubtful && pc.looks < l.Polls() || sysio.Quiet(pc.fd)) && pc.stream.Reuse() {
+		if (again && !pc.mayHaveInput && pc.looks < l.Polls() || sysio.Quiet(pc.fd)) &&
+			pc.stream.Reuse() {
 			return pc.stream
 		}
 		pc.close()
@@ -57,7 +58,7 @@ func (pc *persistConn) use(l *loop.Loop, again bool) *stream.Conn {
 	if sysio.Quiet(pc.fd) {
 		if s, err := stream.New(l, pc.fd); err == nil {
 			if pc.tls != nil {
-				pc.tls.NetConn().(*carrier).Conn = s
+				pc.tls.NetConn().(*loopConn).Conn = s
 			}
 			return s
 		}
@@ -99,29 +100,30 @@ func (p *peak) note(n int, now time.Duration) {
 
 func (p *peak) most() int { return max(p.now, p.before) }
 
-// sweepEvery is how often idle connections are looked at. Those that the upstream has closed take
-// descriptors of this process, and its own if it has closed only its sending side.
-const sweepEvery = time.Second
+// sweepInterval is how often idle connections are checked. Those that the upstream has closed take
+// descriptors of this process, and of the upstream if it has closed only its sending half.
+const sweepInterval = time.Second
 
 // budget tells by a descriptor's number that few are left; then no connection is kept. The number
-// may be old: then the next request dials in vain, and gets a lower one. But so nobody has to count
-// what all pools keep.
+// may be old, so that the next request dials needlessly and gets a lower one. But so nothing has to
+// count the connections of all pools.
 var budget = openfiles.Process
 
-// putIdle holds a connection for another request, and closes what is too much then, of most in all.
-// Those with an affinity key wait for a request that may never come. They have no part in the peak,
-// which is that of others, too, and give way to the rest.
+// putIdle keeps a connection for another request, and closes surplus ones beyond most. Connections
+// with an affinity key wait for a request that may never come. So they do not count for the peak,
+// and are closed before others.
 func (b *backend) putIdle(pc *persistConn, most int) {
 	list := b.idleList(pc.name != "" || pc.header != "")
 	*list = append(*list, pc)
-	for b.idleCount() > most || len(b.affine) > maxAffine && b.active+len(b.affine) > b.peak.most() {
+	for b.idleCount() > most || len(b.affine) > maxAffine &&
+		b.active+len(b.affine) > b.peakActive.most() {
 		b.closeOldest()
 	}
-	for len(b.idle) > 0 && b.active+len(b.idle) > b.peak.most() {
+	for len(b.idle) > 0 && b.active+len(b.idle) > b.peakActive.most() {
 		b.idle[0].close()
 		b.idle = slices.Delete(b.idle, 0, 1)
 	}
-	at := min(pc.until, pc.since+sweepEvery)
+	at := min(pc.until, pc.since+sweepInterval)
 	switch pool := b.pool; {
 	case pool.timer == nil:
 		pool.timer = time.AfterFunc(at-loop.Now(), pool.closeIdle)
@@ -132,11 +134,11 @@ func (b *backend) putIdle(pc *persistConn, most int) {
 	}
 }
 
-// takeIdle takes an idle connection for a request, one of its loop if there is one, the oldest or
-// the newest, or else none. With Fresh, it may be one that the request could not use.
+// takeIdle takes the oldest or the newest idle connection for a request, preferably one of its
+// loop, or returns nil. With Fresh, it may be one that the request could not use.
 //
-// The oldest is for upstreams that may still be at work behind their last answer on a connection,
-// as a script of PHP is that has called fastcgi_finish_request; most likely on the latest one. But
+// The oldest is for upstreams that may still work after their last answer on a connection, like a
+// script of PHP that has called fastcgi_finish_request; most likely they do on the latest one. But
 // then all connections take turns, see peak.
 func (b *backend) takeIdle(l *Lease) *persistConn {
 	i, affine := -1, l.hasAffinity()
@@ -178,32 +180,32 @@ func removeConn(list *[]*persistConn, i int) *persistConn {
 	return pc
 }
 
-// justUsedFor is for how long a connection counts as just used. Upstreams close idle ones after two
-// seconds at the earliest, among those in use (gunicorn).
+// justUsedFor is how long a connection counts as just used. Known upstreams close idle ones after
+// two seconds at the earliest (gunicorn).
 const justUsedFor = time.Second
 
-// closesEarlyFor is for how long an upstream is taken for one that closes connections sooner than
-// that, at most: see stayedOpen.
+// closesEarlyFor is how long at most an upstream counts as one that closes connections sooner than
+// that: see stayedOpen.
 const closesEarlyFor = time.Minute
 
-// closedEarly notes that an idle connection has ended that had waited for d only. uWSGI's HTTP
-// closes each one after its answer, without having said so.
+// closedEarly notes that the upstream has closed an idle connection after d only. uWSGI's HTTP
+// closes each one after its answer, without announcing it.
 func (b *backend) closedEarly(d, now time.Duration) {
-	if d < justUsedFor+sweepEvery/2 { // closeIdle comes that late
+	if d < justUsedFor+sweepInterval/2 { // closeIdle may be that late
 		b.closesEarly.Store(int64(now + closesEarlyFor))
 	}
 }
 
-// stayedOpen notes that an idle connection that had waited for d has served another request: the
-// upstream closes some early, but not all.
+// stayedOpen notes that an idle connection has served another request after d: the upstream does
+// not close all early.
 func (b *backend) stayedOpen(d time.Duration) {
 	if d < justUsedFor && b.closesEarly.Load() != 0 {
 		b.closesEarly.Store(0)
 	}
 }
 
-// takeJustUsed takes the idle connection that was used last, if that was just now. It prefers one
-// of the request's loop, if there is one.
+// takeJustUsed takes the idle connection that was used last, if that was just now, preferably one
+// of the request's loop.
 func (b *backend) takeJustUsed(l *Lease, now time.Duration) *persistConn {
 	if int64(now) < b.closesEarly.Load() {
 		return nil
@@ -240,8 +242,7 @@ func (b *backend) idleList(affine bool) *[]*persistConn {
 // idleCount returns how many connections are idle.
 func (b *backend) idleCount() int { return len(b.idle) + len(b.affine) }
 
-// closeOldest closes the connection that has waited for longest, of those with an affinity key if
-// there are any.
+// closeOldest closes the longest idle connection, of those with an affinity key if there are any.
 func (b *backend) closeOldest() {
 	list := b.idleList(len(b.affine) > 0)
 	(*list)[0].close()
@@ -279,7 +280,7 @@ func (p *Pool) closeIdle() {
 					pc.close()
 					return true
 				}
-				if at := min(pc.until, now+sweepEvery); p.next == 0 || at < p.next {
+				if at := min(pc.until, now+sweepInterval); p.next == 0 || at < p.next {
 					p.next = at
 				}
 				return false

@@ -243,7 +243,7 @@ func TestIdleEndsUnseen(t *testing.T) {
 					if want == upstream.Reused {
 						l, conn, _ := connect(want)
 						if way == "doubtful" {
-							l.Doubt()
+							l.ExpectStrayInput()
 						}
 						l.Keep(conn, 0)
 					}

@@ -12,13 +12,13 @@ import (
 )
 
 const (
-	// interval is for how long the addresses of a name are used where no name service has said it.
-	// The others' time is bounded: one that asks all the time is a mistake, and so is one for ever.
-	interval = 5 * time.Second
-	leastTTL = time.Second
-	mostTTL  = time.Hour
-	// lookUpFor is for how long a look-up may take.
-	lookUpFor = 10 * time.Second
+	// defaultTTL is how long the addresses of a name are used if no DNS server has named a TTL. TTLs
+	// are bounded: neither 0 nor an endless one can be right.
+	defaultTTL = 5 * time.Second
+	leastTTL   = time.Second
+	mostTTL    = time.Hour
+	// lookUpTimeout is how long a look-up may take.
+	lookUpTimeout = 10 * time.Second
 	// maxAddresses is how many addresses of a name are used.
 	maxAddresses = 256
 )
@@ -29,19 +29,19 @@ type dnsName struct {
 	pool *Pool
 	name string
 
-	addresses  []resolvedAddr
-	counted    map[backendKey]counted  // of backends that were forgotten, by serverConfig.key
-	version    int                     // grows as addresses changes
-	until      time.Time               // when they are to be looked up again
-	asked      time.Time               // when the last look-up began
-	err        error                   // of the last look-up
-	targetErr  error                   // of a service's targets, whose addresses are those of before
-	targetErrs int                     // how often targetErr has come up
-	pending    *loop.Promise[struct{}] // settled at the end of a look-up; nil: there is none
-	ended      chan struct{}           // closed then, for goroutines
+	addresses   []resolvedAddr
+	counted     map[backendKey]counted  // of backends that were forgotten, by serverConfig.key
+	version     int                     // grows as addresses changes
+	until       time.Time               // when they are to be looked up again
+	lookUpBegan time.Time               // when the last look-up began
+	err         error                   // of the last look-up
+	targetErr   error                   // of a service's targets, which keep their addresses
+	targetErrs  int                     // how often targetErr was set
+	pending     *loop.Promise[struct{}] // settled at the end of a look-up; nil: there is none
+	ended       chan struct{}           // closed then, for goroutines
 }
 
-// dnsName returns that of a name. The caller holds the lock.
+// dnsName returns the dnsName for a name. The caller holds the lock.
 func (p *Pool) dnsName(name string) *dnsName {
 	d := p.dnsNames[name]
 	if d == nil {
@@ -54,10 +54,10 @@ func (p *Pool) dnsName(name string) *dnsName {
 	return d
 }
 
-// lookUp asks for the addresses. It may wait for other machines, so no thread calls it; and it is a
-// goroutine of its own rather than the loop's worker, since other loops wait for it, too.
+// lookUp looks up the addresses. It may wait for other machines, so no thread calls it; and it has
+// a goroutine of its own instead of a loop's worker, since other loops wait for it, too.
 func (d *dnsName) lookUp() {
-	ctx, cancel := context.WithTimeout(context.Background(), lookUpFor)
+	ctx, cancel := context.WithTimeout(context.Background(), lookUpTimeout)
 	defer cancel()
 	d.pool.mu.Lock()
 	before := d.addresses
@@ -70,7 +70,7 @@ func (d *dnsName) lookUp() {
 		}
 		d.targetErr = targetErr
 		d.update(all)
-	} else if ttl = interval; len(d.addresses) == 0 {
+	} else if ttl = defaultTTL; len(d.addresses) == 0 {
 		ttl = leastTTL
 	}
 	d.until = time.Now().Add(ttl)
@@ -81,7 +81,7 @@ func (d *dnsName) lookUp() {
 	done.Resolve(struct{}{})
 }
 
-// resolve asks for the addresses of a host or a service, in the order of resolvedAddr.compare.
+// resolve looks up the addresses of a host or a service, in the order of resolvedAddr.compare.
 // targetErr is as with resolveService.
 func (d *dnsName) resolve(
 	ctx context.Context, before []resolvedAddr,
@@ -100,14 +100,14 @@ func (d *dnsName) resolve(
 func (d *dnsName) begin() *loop.Promise[struct{}] {
 	if d.pending == nil {
 		d.pending, d.ended = new(loop.Promise[struct{}]), make(chan struct{})
-		d.asked = time.Now()
+		d.lookUpBegan = time.Now()
 		go d.lookUp()
 	}
 	return d.pending
 }
 
-// update sets the addresses. Connections that are idle elsewhere are closed, and requests that wait
-// elsewhere are served there. all is in order. The caller holds the pool's lock.
+// update sets the addresses. It closes idle connections to earlier addresses, and serves requests
+// that wait for these at the new ones. all is sorted. The caller holds the pool's lock.
 func (d *dnsName) update(all []resolvedAddr) {
 	if slices.Equal(all, d.addresses) {
 		return
@@ -145,11 +145,10 @@ func (d *dnsName) resolvesTo(to netip.AddrPort) bool {
 	return false
 }
 
-// lookUpNames has the names of the group looked up that are due. A request for which there are
-// addresses goes on with these meanwhile: a slow name service holds up nobody, has one question to
-// answer at a time, and if it does not answer, the host may still be where it was. Without
-// addresses, and with noneWorks, if none of them works, lookUpNames waits on t for as long as
-// limit.
+// lookUpNames begins look-ups of the group's names that are due. A request goes on meanwhile with
+// the present addresses, if there are any: so a slow DNS server delays no request and has one query
+// at a time, and if it does not answer, the host may still be where it was. Without addresses, or
+// with noneWorks (none of them works), lookUpNames waits on t for limit at most.
 func (g *Group) lookUpNames(t *loop.Thread, limit time.Duration, noneWorks bool) error {
 	if !g.hasNames {
 		return nil
@@ -179,7 +178,7 @@ func (g *Group) lookUpNames(t *loop.Thread, limit time.Duration, noneWorks bool)
 	}
 	for _, pending := range due {
 		_, err := pending.Await(t, max(time.Until(until), 0))
-		if err != nil && left(err) {
+		if err != nil && clientLeft(err) {
 			return err
 		}
 	}
@@ -210,24 +209,24 @@ func (g *Group) reportTargetErr() {
 			sc.targetErrs, err = sc.dnsName.targetErrs, sc.dnsName.targetErr
 		}
 		g.pool.mu.Unlock()
-		if err != nil && g.Unreached != nil {
-			g.Unreached(sc.name, err)
+		if err != nil && g.ConnectFailed != nil {
+			g.ConnectFailed(sc.name, err)
 		}
 	}
 }
 
-// resolveAgain has the name of b looked up again: its addresses do not work. As long as that
-// is so, each request comes here, and a name service is asked once a second.
+// resolveAgain begins a look-up of b's name, since its addresses do not work. While they do not,
+// each request calls it, and it asks a DNS server once a second.
 func (b *backend) resolveAgain() {
 	b.pool.mu.Lock()
-	if time.Since(b.dnsName.asked) >= leastTTL {
+	if time.Since(b.dnsName.lookUpBegan) >= leastTTL {
 		b.dnsName.until = time.Time{}
 	}
 	b.pool.mu.Unlock()
 }
 
-// sync gives the group a server for each address of its names, as they are now. The caller holds
-// the pool's lock.
+// sync gives the group a server for each present address of its names. The caller holds the pool's
+// lock.
 func (g *Group) sync() {
 	if g.version != g.pool.states.version ||
 		g.hasNames && slices.ContainsFunc(g.configured, (*serverConfig).changed) {
@@ -235,8 +234,8 @@ func (g *Group) sync() {
 	}
 }
 
-// rebuild is sync after a change. It is apart since each request calls sync, and its map takes room
-// on the stack, which would grow for as long as the request waits.
+// rebuild is sync after a change. It is a function of its own since each request calls sync, and
+// the map of rebuild would make the stack grow for as long as the request waits.
 func (g *Group) rebuild() {
 	before := make(map[serverKey]*server, len(g.all))
 	for _, srv := range g.all {
@@ -261,7 +260,7 @@ func (g *Group) rebuild() {
 			}
 		}
 	}
-	last := 0 // of those that are no backups
+	last := 0 // of servers that are no backups
 	for _, srv := range g.all {
 		if srv.serverConfig.level == 0 {
 			last = max(last, srv.level)
@@ -288,12 +287,12 @@ func (g *Group) rebuild() {
 			if len(g.all) > 0 && len(g.servers) == 0 {
 				w.promise.Reject(errDown)
 			} else {
-				w.promise.Reject(errNowhere)
+				w.promise.Reject(errNoServers)
 			}
 		}
 	}
-	// Not only the new ones: as long as those that have left worked, the requests did not go to
-	// others that do not.
+	// Not only the new ones: while removed servers worked, waiting requests did not go to others that
+	// do not work.
 	for _, srv := range g.servers {
 		srv.serve(nil)
 	}
@@ -303,7 +302,7 @@ func (sc *serverConfig) changed() bool {
 	return sc.dnsName != nil && sc.dnsVersion != sc.dnsName.version
 }
 
-// selectUsable finds out which servers requests may go to.
+// selectUsable selects the servers to which requests may go.
 func (g *Group) selectUsable() {
 	g.version = g.pool.states.version
 	g.servers, g.levels = g.all, 0
@@ -326,14 +325,13 @@ func (g *Group) selectUsable() {
 	g.classify()
 }
 
-// serverKey tells the servers of a group apart.
+// serverKey distinguishes the servers of a group.
 type serverKey struct {
 	*serverConfig
 	backendKey
 }
 
-// addServer adds the server at a backend, which is the one of before if that was there, and returns
-// it.
+// addServer adds the server at a backend, and returns it. It reuses the one in before.
 func (g *Group) addServer(sc *serverConfig, key backendKey, before map[serverKey]*server) *server {
 	srv := before[serverKey{sc, key}]
 	if srv == nil || srv.removed {
@@ -344,6 +342,6 @@ func (g *Group) addServer(sc *serverConfig, key backendKey, before map[serverKey
 }
 
 var (
-	errNowhere = errors.New("the name has no address")
-	errFamily  = errors.New("the name has no address of the family of source")
+	errNoServers = errors.New("the name has no address")
+	errFamily    = errors.New("the name has no address of the family of source")
 )

@@ -18,7 +18,7 @@ func TestHeadedConnections(t *testing.T) {
 	r := all[0]
 	r.prepare = func(l *upstream.Lease, line string) {
 		if line != "plain" {
-			l.Before = []byte(line + " ")
+			l.Preface = []byte(line + " ")
 		}
 	}
 	last := time.Now()

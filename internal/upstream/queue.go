@@ -12,7 +12,7 @@ import (
 
 // waiter is a request that waits for a slot, at all servers of its group that it has not tried.
 type waiter struct {
-	lease     *Lease // of the request; it has the slot when the promise is resolved
+	lease     *Lease // of the request; has the slot once the promise is resolved
 	promise   loop.Promise[struct{}]
 	since     time.Duration // by loop.Now
 	own       entry         // in the group's queue
@@ -32,24 +32,24 @@ type position struct {
 	*entry
 }
 
-// queue is the requests that wait for a slot at one address. Their clients take turns, as in
-// fair.Queue. Thousands may wait and give up at once, so neither a new request nor a slot that
-// becomes free may cost a look at each: where one request of a kind can have no slot, no other of
-// that kind is looked at. The pool's lock guards it; the zero value is empty.
+// queue has the requests that wait for a slot at one address. Their clients take turns, as in
+// fair.Queue. Thousands may wait and give up at once, so neither a new request nor a free slot may
+// cost a look at each of them: if one request of a kind can have no slot, no other of that kind is
+// considered. The pool's lock guards it; the zero value is empty.
 type queue struct {
-	kinds []*kind // those of which requests wait
+	kinds []*kind // kinds of waiting requests
 	turn  uint64  // of all their lines
 }
 
-// kind is the requests of one route that have tried the same upstreams and want to come back to the
-// same one: if one of them can have a slot at an address, so can the others, as far as the slot is
-// not spare.
+// kind has the waiting requests of one route that have tried the same upstreams and have the same
+// sticky one: if one of them can have a slot at an address, so can the others, unless the slot is
+// spare.
 type kind struct {
 	group    *Group
 	tried    []*backend
 	stickyID uint64
 	lines    [2]fair.Queue[*waiter] // of the client networks that have no slot there; of the others
-	passed   bool                   // as long as serve runs: it can have no slot now
+	passed   bool                   // while serve runs: it can have no slot now
 }
 
 func (k *kind) len() int { return k.lines[0].Len() + k.lines[1].Len() }
@@ -93,7 +93,7 @@ func sameSet(a, b []*backend) bool {
 		!slices.ContainsFunc(a, func(p *backend) bool { return !slices.Contains(b, p) })
 }
 
-// moveClientNet notes that a client network has its first slot, or has none any more.
+// moveClientNet notes that a client network has got its first slot, or lost its last.
 func (q *queue) moveClientNet(clientNet netip.Addr, hasNone bool) {
 	for _, k := range q.kinds {
 		if hasNone {
@@ -104,8 +104,8 @@ func (q *queue) moveClientNet(clientNet netip.Addr, hasNone bool) {
 	}
 }
 
-// enter has the request wait, behind the others of its client. The caller holds the pool's lock,
-// here and in the functions below, but for await.
+// enter puts the request into the queues, after the others of its client. The caller holds the
+// pool's lock, here and in the functions below, except await.
 func (l *Lease) enter(now time.Duration) *waiter {
 	w := &waiter{lease: l, since: now}
 	w.own.Value, w.entry.Value, w.positions = w, w, w.room[:0]
@@ -119,8 +119,8 @@ func (l *Lease) enter(now time.Duration) *waiter {
 	return w
 }
 
-// await waits for the slot up to the given time, by loop.Now. If it comes too late, await gives it
-// back.
+// await waits for the slot up to the given time, by loop.Now. It gives back a slot that comes too
+// late.
 func (w *waiter) await(t *loop.Thread, until time.Duration) error {
 	taken := false
 	defer func() { // also when the thread is killed
@@ -132,27 +132,27 @@ func (w *waiter) await(t *loop.Thread, until time.Duration) error {
 	switch {
 	case err == nil:
 		taken = true
-	case left(err), err == errNowhere, err == errQueueFull, err == errOpen, err == errDown:
+	case clientLeft(err), err == errNoServers, err == errQueueFull, err == errOpen, err == errDown:
 	default:
 		err = errNoSlot
 	}
 	return err
 }
 
-// giveUp ends the wait, and gives back a slot that came meanwhile. It gives nothing to the requests
-// behind: if they could have a slot, serve would have passed over this one.
+// giveUp ends the wait, and gives back a slot that came meanwhile. It need not serve the requests
+// after it: if they could have a slot, serve would have skipped this one.
 func (w *waiter) giveUp() {
 	l := w.lease
 	l.group.pool.mu.Lock()
 	w.withdraw()
 	l.group.pool.mu.Unlock()
-	if l.Held() {
+	if l.HasSlot() {
 		l.release(l.conn, 0, l.now())
 	}
 }
 
-// makeRoom is for a group whose queue is full because of the waiter, which has come last. A request
-// of the client that has most gives way; that may be the waiter itself.
+// makeRoom is for a group whose queue is full because of the waiter, which is the last one. It
+// removes a request of the client with most requests; that may be the waiter itself.
 func (w *waiter) makeRoom() {
 	g := w.lease.group
 	g.waiting.Remove(&w.own)
@@ -164,10 +164,10 @@ func (w *waiter) makeRoom() {
 	w.promise.Reject(errQueueFull)
 }
 
-// Pressed reports whether a request has waited for that long for a slot such as this lease has, of
-// a client network that has fewer of them, or of the same one, which may be all clients of a proxy.
-// So a crowd presses nobody who has less. t is the request's thread.
-func (l *Lease) Pressed(t *loop.Thread, long time.Duration) bool {
+// CrowdedFor reports whether a request has waited for at least long for a slot like this lease's,
+// if its client network has fewer slots, or is the same, which may be all clients of a proxy. So a
+// crowd does not press clients with fewer slots. t is the request's thread.
+func (l *Lease) CrowdedFor(t *loop.Thread, long time.Duration) bool {
 	if l.server == nil {
 		return false
 	}
@@ -197,7 +197,7 @@ func (w *waiter) enqueue(b *backend) {
 	}
 	p := position{b, q.kind(w.lease), e}
 	line := &p.kind.lines[0]
-	if !b.hasNone(networks.ClientNet(client)) {
+	if !b.hasNoSlot(networks.ClientNet(client)) {
 		line = &p.kind.lines[1]
 	}
 	q.turn++
@@ -206,8 +206,8 @@ func (w *waiter) enqueue(b *backend) {
 	b.pool.positions++
 }
 
-// requeue has the waiter wait at the servers that it may have, which have changed; there has their
-// backends.
+// requeue puts the waiter into the queues of the servers that it may have, which have changed;
+// there has their backends.
 func (w *waiter) requeue(servers []*server, there map[*backend]bool) {
 	l := w.lease
 	sticky := l.stickyServer(loop.Now())
@@ -252,7 +252,8 @@ func (w *waiter) withdraw() {
 	w.lease.group.waiting.Remove(&w.own)
 }
 
-// served is withdraw for a waiter that gets its slot: it was its client's turn in all queues.
+// served is withdraw for a waiter that gets its slot, which counts as its client's turn in all
+// queues.
 func (w *waiter) served() {
 	l := w.lease
 	for _, p := range w.positions {
@@ -268,11 +269,11 @@ func (w *waiter) served() {
 	w.withdraw()
 }
 
-// serve gives slots to the requests that wait, as it is their turn, and first to those whose client
-// network has none. It passes over a request whose route has reached its own limit: otherwise one
-// long answer would hold up all routes, though only one of them has the low limit. What it leaves
-// can have no slot until one becomes free, or is spare no more. The caller is a thread of the loop
-// on, whose requests go on in the present turn, or else on is nil.
+// serve gives slots to waiting requests in turn, first to those whose client network has none. It
+// skips a request whose route has reached its own limit: otherwise one long answer would delay all
+// routes, although only one has the low limit. The remaining requests can have no slot until one
+// becomes free, or is no longer spare. The caller is a thread of the loop on, whose requests go on
+// in the present turn, or on is nil.
 func (b *backend) serve(on *loop.Loop) {
 	for _, k := range b.waiting.kinds {
 		k.passed = false
@@ -285,12 +286,12 @@ func (b *backend) serve(on *loop.Loop) {
 			k.passed = true
 		}
 	}
-	b.spareEnds()
+	b.setSpareTimer()
 }
 
 // serveAll gives slots to requests that wait for b, and perhaps for others. It is called when b is
-// passed over, or works again. They can come to b then, or go elsewhere if they have waited for b
-// only: their clients come back to it, or it was the last one that worked.
+// avoided, or works again. They can go to b then, or elsewhere if they have waited for b only,
+// because it is their sticky server or was the last one that worked.
 func (b *backend) serveAll() {
 	for _, g := range b.waiting.groups() {
 		for _, srv := range g.servers {

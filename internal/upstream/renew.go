@@ -6,8 +6,8 @@ import (
 	"github.com/lwango/lwango/loop"
 )
 
-// Resend lets a lease whose request was sent in vain try all upstreams once more, the first time,
-// if TryFor is not over, nor what Tries and Within allow. The next Connect begins with a pause.
+// Resend lets a lease whose request was sent in vain try all upstreams once more, once, within
+// TryFor, Tries and Within. The next Connect begins with a pause.
 func (l *Lease) Resend() bool {
 	if l.resent || !l.renew() {
 		return false
@@ -16,12 +16,12 @@ func (l *Lease) Resend() bool {
 	return true
 }
 
-// renew does so any number of times, for a lease that could connect to none of them. Tries and
+// renew is Resend any number of times, for a lease that could connect to no upstream. Tries and
 // Within count only once an upstream has had the request.
 func (l *Lease) renew() bool {
 	since := loop.Now() - l.began
-	if l.group.TryFor == 0 || since >= l.group.TryFor || l.asked > 0 &&
-		(l.Tries > 0 && l.asked >= l.Tries || l.Within > 0 && since >= l.Within) {
+	if l.group.TryFor == 0 || since >= l.group.TryFor || l.sentTo > 0 &&
+		(l.Tries > 0 && l.sentTo >= l.Tries || l.Within > 0 && since >= l.Within) {
 		return false
 	}
 	l.tried = nil
@@ -29,8 +29,8 @@ func (l *Lease) renew() bool {
 	return true
 }
 
-// A pause before the first round that follows another one, and the longest one. An application is
-// back in milliseconds or in seconds, and a thousand requests may wait for it.
+// The first pause between two rounds, and the longest one. An application may be back in
+// milliseconds or in seconds, and a thousand requests may wait for it.
 const (
 	firstPause = 10 * time.Millisecond
 	mostPause  = 200 * time.Millisecond

@@ -105,11 +105,11 @@ func (r *route) fails(answer string) bool {
 		line, _ := bufio.NewReader(s).ReadString('\n')
 		_ = s.Close()
 		if strings.TrimSpace(line) == answer {
-			l.Broke()
+			l.NoteFailure()
 			done <- true
 			return
 		}
-		l.Works()
+		l.NoteSuccess()
 		done <- false
 	})
 	return <-done

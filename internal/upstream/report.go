@@ -2,12 +2,12 @@ package upstream
 
 import "github.com/lwango/lwango/internal/base/metrics"
 
-// Report describes the addresses of g, as the configuration names them: those of a DNS name
-// together, but for the connections at those that have a state of their own, which follow. What was
-// counted there is the name's, as it is when the name resolves to them no more: it does not fall.
-// An address is up unless the checks, or the last requests that it had, say the opposite, and a
-// name if one of its addresses is. A name whose addresses all have a state has that which leaves
-// most to requests. Any goroutine may call it.
+// Report describes the addresses of g by their names in the configuration. The addresses of a DNS
+// name have one row together, except those with a state of their own, whose connections have rows
+// of their own after it. Their counts belong to the name, also when it no longer resolves to them,
+// so counts do not fall. An address is up unless its checks or its last requests failed, and a name
+// is up if one of its addresses is. If all addresses of a name have a state, the name has the least
+// restrictive one. Any goroutine may call it.
 func (g *Group) Report() (all []metrics.Upstream) {
 	g.pool.mu.Lock()
 	defer g.pool.mu.Unlock()
@@ -16,7 +16,7 @@ func (g *Group) Report() (all []metrics.Upstream) {
 	for _, sc := range g.configured {
 		row := metrics.Upstream{Address: sc.name, Backup: sc.level > 0, State: states[sc.name].shown()}
 		if sc.dnsName != nil {
-			row.Up = sc.dnsName.version == 0 && sc.dnsName.err == nil // nobody has asked for it yet
+			row.Up = sc.dnsName.version == 0 && sc.dnsName.err == nil // it was not looked up yet
 			c := sc.dnsName.counted[sc.key.configured()]
 			c.add(&row)
 		}
@@ -55,14 +55,14 @@ func (g *Group) Report() (all []metrics.Upstream) {
 			own[srv.address] = i
 			all = append(all, metrics.Upstream{Address: srv.address, Backup: srv.level > 0,
 				State: g.pool.states.state(srv).shown()})
-			new(counted).add(&all[i]) // it has counts as all rows have, of nothing
+			new(counted).add(&all[i]) // a row has counts, of 0
 		}
 		srv.show(&all[i])
 	}
 	return all
 }
 
-// show adds to a row what goes on at the server.
+// show adds the present state of the server to a row.
 func (srv *server) show(row *metrics.Upstream) {
 	row.Up = row.Up || srv.healthy()
 	row.Active += srv.active
@@ -70,7 +70,7 @@ func (srv *server) show(row *metrics.Upstream) {
 	row.Waiting = max(row.Waiting, srv.backend.waiting.len())
 }
 
-// healthy reports whether nothing speaks against the server.
+// healthy reports whether neither checks nor requests speak against the server.
 func (srv *server) healthy() bool {
-	return !srv.out() && srv.avoid.IsZero() && srv.circuit.until.IsZero()
+	return !srv.failsChecks() && srv.avoidUntil.IsZero() && srv.circuit.until.IsZero()
 }

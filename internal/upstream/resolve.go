@@ -9,9 +9,9 @@ import (
 	"time"
 )
 
-// resolve looks a name up as package net does: in /etc/hosts, from name services, or by way of the
-// C library where the system's configuration asks for that. ttl is for how long the addresses are
-// good: what the name services have said, if it is they that have answered.
+// resolve looks a name up as package net does: in /etc/hosts, by DNS, or by the C library where the
+// system's configuration demands it. ttl is how long the addresses are valid: the TTL of DNS, if
+// DNS has answered.
 func resolve(ctx context.Context, name string) (all []netip.Addr, ttl time.Duration, err error) {
 	life := new(lifetime)
 	all, err = life.resolver().LookupNetIP(ctx, "ip", name)
@@ -19,12 +19,12 @@ func resolve(ctx context.Context, name string) (all []netip.Addr, ttl time.Durat
 	case err != nil:
 		return nil, 0, err
 	case len(all) == 0:
-		return nil, 0, errNowhere
+		return nil, 0, errNoServers
 	}
 	return sorted(all), life.ttl(), nil
 }
 
-// resolver returns one that asks as net.DefaultResolver does, and has l note their answers.
+// resolver returns a resolver like net.DefaultResolver, whose answers l notes.
 func (l *lifetime) resolver() *net.Resolver {
 	return &net.Resolver{
 		PreferGo: net.DefaultResolver.PreferGo, StrictErrors: net.DefaultResolver.StrictErrors,
@@ -37,35 +37,35 @@ func (l *lifetime) resolver() *net.Resolver {
 			if err != nil {
 				return nil, err
 			}
-			// Package net speaks in datagrams where it gets a PacketConn.
+			// Package net sends datagrams if it gets a PacketConn.
 			if p, ok := c.(net.PacketConn); ok {
-				return datagrams{listener{Conn: c, life: l}, p}, nil
+				return datagrams{dnsConn{Conn: c, life: l}, p}, nil
 			}
-			return &messages{listener: listener{Conn: c, life: l}}, nil
+			return &messages{dnsConn: dnsConn{Conn: c, life: l}}, nil
 		},
 	}
 }
 
-// lifetime is the least of what the answers to one look-up say, which come at once for IPv4 and
-// IPv6, and for the hosts of a service. Any goroutine may call its methods.
+// lifetime is the least TTL of the answers to one look-up, which arrive at once for IPv4 and IPv6,
+// and for the hosts of a service. Any goroutine may call its methods.
 type lifetime struct {
 	mu    sync.Mutex
 	known bool
 	least uint32 // seconds
 }
 
-// ttl returns it, within bounds; without any answers, it is interval.
+// ttl returns the least TTL, within bounds, or defaultTTL without any answers.
 func (l *lifetime) ttl() time.Duration {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if !l.known {
-		return interval
+		return defaultTTL
 	}
 	return min(max(time.Duration(l.least)*time.Second, leastTTL), mostTTL)
 }
 
-// add takes the times from a message of a name service (RFC 1035 section 4.1), as far as it is
-// one. Package net finds out whether it is the right one.
+// add takes the TTLs from a DNS message (RFC 1035 section 4.1), if it is valid. Package net checks
+// whether it is the right one.
 func (l *lifetime) add(m []byte) {
 	const header, answer, failed = 12, 0x80, 0x0f
 	if len(m) < header || m[2]&answer == 0 || m[3]&failed != 0 {
@@ -97,7 +97,7 @@ func (l *lifetime) add(m []byte) {
 	}
 }
 
-// afterName returns what is behind the name at the beginning of m, nil if that is not complete.
+// afterName returns the part of m after the name at its beginning, nil if the name is incomplete.
 func afterName(m []byte) []byte {
 	for len(m) > 0 {
 		switch n := int(m[0]); {
@@ -114,28 +114,28 @@ func afterName(m []byte) []byte {
 
 func skip(m []byte, n int) []byte { return m[min(n, len(m)):] }
 
-// listener is a connection to a name service. Times that are read there are added to life.
-type listener struct {
+// dnsConn is a connection to a DNS server. It adds the TTLs that are read to life.
+type dnsConn struct {
 	net.Conn
 	life *lifetime
 }
 
-// datagrams is one whose reads each return a message.
+// datagrams is a dnsConn each of whose reads returns a message.
 type datagrams struct {
-	listener
+	dnsConn
 	net.PacketConn
 }
 
 // Read implements net.Conn.
 func (d datagrams) Read(p []byte) (int, error) {
-	n, err := d.listener.Conn.Read(p)
+	n, err := d.dnsConn.Conn.Read(p)
 	d.life.add(p[:n])
 	return n, err
 }
 
-// messages is one on which each message has its length before it (RFC 1035 section 4.2.2).
+// messages is a dnsConn on which a length precedes each message (RFC 1035 section 4.2.2).
 type messages struct {
-	listener
+	dnsConn
 	in []byte
 }
 

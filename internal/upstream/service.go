@@ -19,7 +19,7 @@ type resolvedAddr struct {
 	// Of a service (RFC 2782).
 	port   uint16 // 0: the name is that of a host, so the configuration has the port
 	weight int
-	level  int    // 0 for those with the least priority that there is, 1 for the next, ...
+	level  int    // 0 for the lowest priority value, 1 for the next, ...
 	target string // the name of the host
 }
 
@@ -28,8 +28,8 @@ func (r resolvedAddr) compare(q resolvedAddr) int {
 		cmp.Compare(q.weight, r.weight), strings.Compare(r.target, q.target))
 }
 
-// ServiceOf returns the domain of the name of a service, which has SRV records, such as example.com
-// of _http._tcp.example.com; "": it is the name of a host.
+// ServiceOf returns the domain of the name of a service, which has SRV records: example.com for
+// _http._tcp.example.com. It returns "" for the name of a host.
 func ServiceOf(name string) string {
 	service, rest, _ := strings.Cut(name, ".")
 	proto, domain, _ := strings.Cut(rest, ".")
@@ -43,26 +43,26 @@ func ServiceOf(name string) string {
 // targetsAtOnce is how many hosts of a service are looked up at the same time.
 const targetsAtOnce = 16
 
-// resolveService looks up the SRV records of a service, and the addresses of their hosts: as many
-// as are used, those that come first by priority, then by weight, and then by name. Of a host whose
-// look-up fails, though it is there, the addresses of before stay; targetErr is the error, and ttl
-// is interval at most. Otherwise it is the least of all answers.
+// resolveService looks up the SRV records of a service, and the addresses of their hosts. Of too
+// many it takes the first ones by priority, then by weight, and then by name. If the look-up of an
+// existing host fails, its earlier addresses stay; then targetErr is the error, and ttl is
+// defaultTTL at most. Otherwise ttl is the least of all answers.
 func resolveService(
 	ctx context.Context, name string, before []resolvedAddr,
 ) (all []resolvedAddr, ttl time.Duration, targetErr, err error) {
 	life := new(lifetime)
 	r := life.resolver()
 	_, records, err := r.LookupSRV(ctx, "", "", name)
-	if len(records) == 0 { // an error beside records says that others are malformed
+	if len(records) == 0 { // an error besides records means that other records are malformed
 		if err == nil {
-			err = errNowhere
+			err = errNoServers
 		}
 		return nil, 0, nil, err
 	}
 	records = slices.DeleteFunc(records, func(s *net.SRV) bool {
 		return s.Target == "." || s.Port == 0
 	})
-	// LookupSRV has shuffled them, and each time the same ones are to be taken of too many.
+	// LookupSRV has shuffled them, but of too many, the same ones are to be taken each time.
 	slices.SortFunc(records, func(a, b *net.SRV) int {
 		return cmp.Or(cmp.Compare(a.Priority, b.Priority), cmp.Compare(b.Weight, a.Weight),
 			strings.Compare(a.Target, b.Target), cmp.Compare(a.Port, b.Port))
@@ -122,26 +122,26 @@ func resolveService(
 		}
 	}
 	if len(all) == 0 {
-		return nil, 0, nil, cmp.Or(err, errNowhere)
+		return nil, 0, nil, cmp.Or(err, errNoServers)
 	}
 	slices.SortFunc(all, resolvedAddr.compare)
 	if ttl = life.ttl(); targetErr != nil {
-		ttl = min(ttl, interval)
+		ttl = min(ttl, defaultTTL)
 	}
 	return all, ttl, targetErr, nil
 }
 
-// sorted returns the addresses that are used of a host: each once, in order, and not too many.
+// sorted returns the used addresses of a host: sorted, each once, and not too many.
 func sorted(all []netip.Addr) []netip.Addr {
 	for i := range all {
 		all[i] = all[i].Unmap()
 	}
-	slices.SortFunc(all, netip.Addr.Compare) // name services turn them around with each answer
+	slices.SortFunc(all, netip.Addr.Compare) // DNS servers rotate them with each answer
 	all = slices.Compact(all)
 	return all[:min(len(all), maxAddresses)]
 }
 
-// found is what has come of the look-up of a host.
+// found is the result of the look-up of a host.
 type found struct {
 	addrs []netip.Addr
 	err   error

@@ -2,8 +2,8 @@ package upstream
 
 import "net/netip"
 
-// slotCounts are how many slots each of some client networks has. As a rule they are few, such as
-// the one of a proxy in front, or as many as there are slots; and a request asks four times. So the
+// slotCounts has the number of slots of each client network. Usually there are few networks, such
+// as the one of a proxy in front, or as many as slots, and a request needs four look-ups. So the
 // first ones are in a list, which costs less than a map.
 type slotCounts struct {
 	few  []slotCount // fewCounts at most

@@ -32,7 +32,7 @@ func TestPressed(t *testing.T) {
 				if !again || err != nil {
 					return
 				}
-				pressed <- lease.Pressed(th, 0)
+				pressed <- lease.CrowdedFor(th, 0)
 			}
 		}})
 	})

@@ -61,7 +61,7 @@ func TestWatchEndsBesideNames(t *testing.T) {
 	pool := new(upstream.Pool)
 	g := must.Get(pool.Group(upstream.Settings{Addresses: []string{"app.test:80"},
 		Check: &upstream.Check{Interval: time.Hour, Timeout: time.Hour, Rises: 1, Falls: 1,
-			Ask:     func(net.Conn, string) error { return nil },
+			Run:     func(net.Conn, string) error { return nil },
 			Changed: func(string, bool, error) {}}}))(t)
 	names.gate.Lock()
 	defer names.gate.Unlock()

@@ -11,8 +11,7 @@ import (
 	"github.com/lwango/lwango/internal/base/sysio"
 )
 
-// ParseSource reads the address that connections are to come from, which must be one of this
-// machine; "": none.
+// ParseSource reads the local address for connections, which must be one of this machine; "": none.
 func ParseSource(text string) (netip.Addr, error) {
 	if text == "" {
 		return netip.Addr{}, nil
@@ -34,7 +33,7 @@ func ParseSource(text string) (netip.Addr, error) {
 	return a, nil
 }
 
-// checkSource finds addresses of the group that cannot be reached from its Source.
+// checkSource returns an error if an address of the group cannot be reached from its Source.
 func (g *Group) checkSource() error {
 	if !g.Source.IsValid() {
 		return nil
@@ -58,7 +57,7 @@ func (g *Group) reaches(a netip.Addr) bool {
 	return !g.Source.IsValid() || a.Is4() == g.Source.Is4()
 }
 
-// dialer returns what checks of the backend connect by.
+// dialer returns the dialer for checks of the backend.
 func (b *backend) dialer() *net.Dialer {
 	d := new(net.Dialer)
 	if b.source.IsValid() {

@@ -9,44 +9,44 @@ import (
 	"github.com/lwango/lwango/loop"
 )
 
-// spareFor is for how long a slot is spare after a client network has needed it that had none. It
-// is a variable only for the tests.
-var spareFor = time.Minute
+// spareTime is how long a slot is spare after a client network without a slot has needed it. It is
+// a variable only for the tests.
+var spareTime = time.Minute
 
-// spareSlots counts the slots that each client network, as in fair.Queue, has at an address by way
-// of groups with MaxConns, and tells which free slots are spare. The pool's lock guards it.
+// spareSlots counts the slots that each client network (as in fair.Queue) has at an address in
+// groups with MaxConns, and decides which free slots are spare. The pool's lock guards it.
 //
-// A slot that becomes free is first for the client networks that have none. While such client
-// networks come, beside others, the last free slot is spare, which is for such a client network
-// only: otherwise a newcomer waits until the crowd of another client gives a slot back, and if its
-// requests began together, they end together, all of their time later. Where one is not enough, two
-// are. Sites that always have slots, such as a few proxies in front, share all of them.
+// A free slot is first for client networks that have none. While such networks arrive, besides
+// others, the last free slot is spare: it is only for them. Otherwise a newcomer would wait until
+// the crowd of another client gives a slot back; and if the crowd's requests began together, they
+// also end together, much later. If one spare slot is not enough, two are spare. Networks that
+// always have slots, such as a few proxies in front, share all slots.
 type spareSlots struct {
-	slots slotCounts // of each client network that has any
-	last  netip.Addr // the client network that got the last slot
-	timed bool       // a timer is set that ends what follows
+	slots         slotCounts // of each client network that has any
+	lastClientNet netip.Addr // the client network that got the last slot
+	timed         bool       // a timer is set for the end of until
 
-	// By loop.Now, until when the last free slot is spare, and, no longer, another.
+	// By loop.Now: until when the last free slot is spare, and until when another one is.
 	until [2]time.Duration
 }
 
-// countSlot notes that the lease has a slot at b.
+// countSlot counts the lease's slot at b.
 func (l *Lease) countSlot(b *backend, now time.Duration) {
 	if l.group.MaxConns == 0 {
 		return
 	}
 	s, clientNet := &b.spare, networks.ClientNet(l.client)
 	has := s.slots.of(clientNet)
-	if has == 0 && clientNet != s.last && s.slots.few != nil { // nil: it is the first one of all
-		s.until[0] = now + spareFor
+	if has == 0 && clientNet != s.lastClientNet && s.slots.few != nil { // nil: the first of all
+		s.until[0] = now + spareTime
 	}
-	s.last = clientNet
+	s.lastClientNet = clientNet
 	if s.slots.set(clientNet, has+1); has == 0 {
 		b.waiting.moveClientNet(clientNet, false)
 	}
 }
 
-// uncountSlot notes that the lease gives its slot at b back.
+// uncountSlot undoes countSlot.
 func (l *Lease) uncountSlot(b *backend) {
 	if l.group.MaxConns == 0 {
 		return
@@ -58,25 +58,25 @@ func (l *Lease) uncountSlot(b *backend) {
 	}
 }
 
-// extendSpare notes that the lease has to wait for a slot at b.
+// extendSpare makes a slot spare for longer, since the lease has to wait for one at b.
 func (l *Lease) extendSpare(b *backend, now time.Duration) {
-	if s := &b.spare; now < s.until[0] && b.hasNone(networks.ClientNet(l.client)) {
-		s.until[0] = now + spareFor
+	if s := &b.spare; now < s.until[0] && b.hasNoSlot(networks.ClientNet(l.client)) {
+		s.until[0] = now + spareTime
 		s.until[1] = s.until[0]
 	}
 }
 
-// hasNone reports whether a client network has no slot.
-func (b *backend) hasNone(clientNet netip.Addr) bool { return b.spare.slots.of(clientNet) == 0 }
+// hasNoSlot reports whether a client network has no slot.
+func (b *backend) hasNoSlot(clientNet netip.Addr) bool { return b.spare.slots.of(clientNet) == 0 }
 
-// room reports whether a request of the route may have another connection to b, whichever routes
-// have the others.
+// room reports whether a request of the route may have another connection to b, whatever routes
+// have the present ones.
 func (g *Group) room(b *backend) bool { return g.MaxConns == 0 || b.active < g.MaxConns }
 
-// onlySpare reports whether the slots that are left for the route at b are spare. There must be
+// onlySpare reports whether all slots that are left for the route at b are spare. There must be
 // room.
 func (g *Group) onlySpare(b *backend) bool {
-	// Of fewer than four slots, one would be too large a part. Of many, some become free at any time.
+	// Of fewer than four slots, one would be too large a share. Of many, some are free at any time.
 	most := min(g.MaxConns/4, len(b.spare.until))
 	left := g.MaxConns - b.active
 	return most > 0 && left <= most && loop.Now() < b.spare.until[left-1]
@@ -85,12 +85,13 @@ func (g *Group) onlySpare(b *backend) bool {
 // room reports whether the request may have another connection to b.
 func (l *Lease) room(b *backend) bool {
 	g := l.group
-	return g.MaxConns == 0 || g.room(b) && (!g.onlySpare(b) || b.hasNone(networks.ClientNet(l.client)))
+	return g.MaxConns == 0 || g.room(b) && (!g.onlySpare(b) ||
+		b.hasNoSlot(networks.ClientNet(l.client)))
 }
 
-// spareEnds has the requests that wait served when a slot is spare no more: no other event may
-// tell them.
-func (b *backend) spareEnds() {
+// setSpareTimer sets a timer that serves waiting requests when a slot is no longer spare: no other
+// event may wake them.
+func (b *backend) setSpareTimer() {
 	s := &b.spare
 	if s.timed ||
 		!slices.ContainsFunc(b.waiting.kinds, func(k *kind) bool { return k.group.room(b) }) {

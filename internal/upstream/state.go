@@ -7,17 +7,17 @@ import (
 	"github.com/lwango/lwango/internal/base/metrics"
 )
 
-// state is what an operator has said of an address.
+// state is an operator's setting for an address.
 type state uint8
 
 const (
 	up    state = iota
-	drain       // only requests of clients that come back to it go there, see Lease.StickyID
+	drain       // it gets only requests of clients that come back to it, see Lease.StickyID
 	down        // none does
 )
 
-// states are those of all addresses of which an operator has spoken, by names of the configuration,
-// or by the addresses to which names resolve. The pool's lock guards them.
+// states has the states that operators have set, by names of the configuration, or by addresses to
+// which names resolve. The pool's lock guards them.
 type states struct {
 	of      map[string]state
 	version int // grows with each change
@@ -51,7 +51,7 @@ func (s *states) set(name, to string) {
 
 // state returns the state of a server.
 func (s *states) state(srv *server) state {
-	if s.of == nil { // as a rule, and it is asked for each request
+	if s.of == nil { // usually, and each request calls it
 		return up
 	}
 	return s.ofServer(srv)
@@ -59,11 +59,10 @@ func (s *states) state(srv *server) state {
 
 func (s *states) ofServer(srv *server) state { return max(s.of[srv.name], s.of[srv.address]) }
 
-// SetState says what requests go to an address, for all groups of the pool: "up", "drain" or
-// "down". name is an address as the configuration has it, or one to which such a name resolves. It
-// lasts until the next SetState. Requests and tunnels that are under way there go on. SetState
-// reports whether the group has the address, or its pool had a state for it. Any goroutine may call
-// it.
+// SetState sets the state of an address for all groups of the pool: "up", "drain" or "down". name
+// is an address in the configuration, or one to which a name there resolves. The state lasts until
+// the next SetState. Requests and tunnels that are under way go on. SetState reports whether the
+// group has the address, or its pool had a state for it. Any goroutine may call it.
 func (g *Group) SetState(name, to string) bool {
 	p := g.pool
 	p.mu.Lock()
@@ -88,19 +87,19 @@ func (g *Group) SetState(name, to string) bool {
 	for _, srv := range g.all {
 		switch p.states.state(srv) {
 		case up:
-			if srv.set != up {
+			if srv.operatorState != up {
 				srv.cameUp()
 			}
 		case down:
 			srv.closeIdleConns()
 			srv.retire()
 		}
-		srv.set = p.states.state(srv)
+		srv.operatorState = p.states.state(srv)
 	}
 	return true
 }
 
-// States returns what SetState has said, by name.
+// States returns the states of SetState, by name.
 func (g *Group) States() map[string]string {
 	g.pool.mu.Lock()
 	defer g.pool.mu.Unlock()
@@ -111,8 +110,8 @@ func (g *Group) States() map[string]string {
 	return all
 }
 
-// Inherit sets the states that the process before has left, also of addresses to which no name has
-// resolved yet. It is called before there are requests.
+// Inherit sets the states that the old process has handed over, also of addresses to which no name
+// has resolved yet. It is called before the first request.
 func (g *Group) Inherit(all map[string]string) {
 	g.pool.mu.Lock()
 	defer g.pool.mu.Unlock()

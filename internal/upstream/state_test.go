@@ -239,7 +239,7 @@ func TestWatchWhileStatesChange(t *testing.T) {
 	_, a := crowd(t, 2)
 	r := newRoute(t, new(upstream.Pool), a, func(s *upstream.Settings) {
 		s.Check = &upstream.Check{Interval: time.Hour, Timeout: wait.Patience, Rises: 1, Falls: 1,
-			Ask:     func(net.Conn, string) error { return errors.New("down") },
+			Run:     func(net.Conn, string) error { return errors.New("down") },
 			Changed: func(string, bool, error) {}}
 	})
 	ctx, cancel := context.WithCancel(context.Background())

@@ -20,8 +20,8 @@ import (
 	"github.com/lwango/lwango/stream"
 )
 
-// TLS says how a route speaks TLS with the upstreams whose addresses begin with "https://". The
-// fields are those of TLS in handlers/upstreams, which are keys of the configuration.
+// TLS has a route's settings of TLS for upstreams whose addresses begin with "https://". The fields
+// are those of TLS in handlers/upstreams, which are keys of the configuration.
 type TLS struct {
 	CA, Name, Cert, Key, CRL string
 	Insecure                 bool
@@ -33,7 +33,7 @@ type Security struct {
 	id        string // the same for two that are alike
 	byRequest bool   // a Lease has the name
 
-	files *files // that are read again when they change; nil: none
+	files *files // read again when they change; nil: none
 }
 
 // Load reads the files. path makes the paths of the settings absolute. With byRequest, Name is a
@@ -115,7 +115,7 @@ func notInLabel(r rune) bool {
 	return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && r != '-' && r != '_'
 }
 
-// SecurityOf is for a Pool whose groups all have this configuration; nil: the usual one.
+// SecurityOf is for a Pool all of whose groups have this configuration; nil: the default one.
 func SecurityOf(c *tls.Config) *Security {
 	if c == nil {
 		return &Security{config: new(tls.Config)}
@@ -125,12 +125,12 @@ func SecurityOf(c *tls.Config) *Security {
 	return &Security{config: c}
 }
 
-// LoadRoots reads the authorities of the system, if that was not done yet, so that no loop has to
-// wait for the disk in its first handshake.
+// LoadRoots reads the authorities of the system once, so that no loop has to wait for the disk in
+// its first handshake.
 func LoadRoots() { _, _ = x509.SystemCertPool() }
 
-// of returns the configuration for a backend at host. Sessions are resumed at the backend that has
-// given them, and by routes that have verified it in the same way.
+// of returns the configuration for a backend at host. Sessions are resumed only at the backend that
+// has issued them, and by routes that verify it in the same way.
 func (s *Security) of(host string) (*tls.Config, error) {
 	c := s.config.Clone()
 	if c.ServerName == "" {
@@ -144,7 +144,7 @@ func (s *Security) of(host string) (*tls.Config, error) {
 	if c.RootCAs == nil && !c.InsecureSkipVerify {
 		LoadRoots()
 	}
-	c.ClientSessionCache = tls.NewLRUClientSessionCache(sessions)
+	c.ClientSessionCache = tls.NewLRUClientSessionCache(maxTLSSessions)
 	if s.byRequest {
 		c.ClientSessionCache = tls.NewLRUClientSessionCache(maxAffine)
 	}
@@ -157,27 +157,27 @@ func (s *Security) of(host string) (*tls.Config, error) {
 	return c, nil
 }
 
-// nameless reports that a backend without a host can be verified only by the name of a request.
-func (s *Security) nameless() bool { return s.byRequest && !s.config.InsecureSkipVerify }
+// needsServerName reports that a backend without a host can be verified only by the name of a
+// request.
+func (s *Security) needsServerName() bool { return s.byRequest && !s.config.InsecureSkipVerify }
 
-// sessions is how many sessions are kept at a backend. A ticket of TLS 1.3 is for one use, and
-// those that come later replace the earlier ones, which crypto/tls files under the name of the
-// server.
-const sessions = 4
+// maxTLSSessions is how many sessions are kept for a backend. A ticket of TLS 1.3 is for one use,
+// and later ones replace earlier ones, which crypto/tls keeps by the name of the server.
+const maxTLSSessions = 4
 
-// carrier is what is below a *tls.Conn: the stream of the loop that has the connection. A
-// connection that is taken by another loop gets another stream.
-type carrier struct{ net.Conn }
+// loopConn is the net.Conn below a *tls.Conn: the stream of the loop that has the connection. A
+// connection that another loop takes gets another stream.
+type loopConn struct{ net.Conn }
 
-// errTruncated is the error of reading what the upstream has ended without saying so by TLS.
+// errTruncated is the error of a read after a FIN without close_notify.
 var errTruncated = fmt.Errorf("the upstream has closed the connection without close_notify: %w",
 	io.ErrUnexpectedEOF)
 
-// Read implements net.Conn. crypto/tls makes io.EOF both of close_notify, which has the upstream's
-// signature, and of a FIN, which anybody on the way can send. So the FIN gets an error of its own:
-// an answer that ends with its connection is complete only behind close_notify (RFC 9112 section
-// 9.8).
-func (c *carrier) Read(p []byte) (int, error) {
+// Read implements net.Conn. crypto/tls returns io.EOF both for close_notify, which the upstream has
+// authenticated, and for a FIN, which anybody on the way can send. So the FIN gets an error of its
+// own: an answer that ends with its connection is complete only after close_notify (RFC 9112
+// section 9.8).
+func (c *loopConn) Read(p []byte) (int, error) {
 	n, err := c.Conn.Read(p)
 	if err == io.EOF {
 		err = errTruncated
@@ -185,13 +185,13 @@ func (c *carrier) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// SetWriteDeadline does nothing. crypto/tls lets the deadline pass once it has sent its last
-// record, and a Duplex may still hold that.
-func (*carrier) SetWriteDeadline(time.Time) error { return nil }
+// SetWriteDeadline does nothing. crypto/tls makes the deadline expire once it has sent its last
+// record, which a Duplex may still hold.
+func (*loopConn) SetWriteDeadline(time.Time) error { return nil }
 
-// handshake makes TLS on s, until the given time, for a name; "": that of the configuration. What
-// that computes is done off the loop, in the client's turn. It returns the version of the files
-// that it has gone by, or an earlier one.
+// handshake makes the TLS handshake on s, until the given time, for a name; "": that of the
+// configuration. It computes off the loop, in the client's turn. It returns the version of the
+// files that it has used, or an earlier one.
 func (srv *server) handshake(
 	t *loop.Thread, s *stream.Conn, until time.Time, name string,
 ) (*tls.Conn, int64, error) {
@@ -200,7 +200,7 @@ func (srv *server) handshake(
 		config = config.Clone()
 		config.ServerName = name
 	}
-	below := new(carrier)
+	below := new(loopConn)
 	c := tls.Client(below, config)
 	_ = s.SetDeadline(until)
 	if _, err := handshake.Dial(t, loop.ClientOf(t), c, &below.Conn, s, until); err != nil {
@@ -211,11 +211,11 @@ func (srv *server) handshake(
 	return c, version, nil
 }
 
-// sendCloseNotify tells the other side that the end that follows is no cut, as a client must (RFC
-// 9112 section 9.8). It does not wait, and any goroutine may call it that has the descriptor alone.
+// sendCloseNotify sends close_notify before the connection is closed, as a client must (RFC 9112
+// section 9.8). It does not wait. Any goroutine that alone has the descriptor may call it.
 func sendCloseNotify(c *tls.Conn, fd int) {
 	if c != nil {
-		c.NetConn().(*carrier).Conn = sysio.SendOnly{FD: fd}
+		c.NetConn().(*loopConn).Conn = sysio.SendOnly{FD: fd}
 		_ = c.CloseWrite()
 	}
 }

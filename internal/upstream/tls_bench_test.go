@@ -44,7 +44,7 @@ func BenchmarkHandshake(b *testing.B) {
 					lease := g.Lease()
 					s, _, err := lease.Connect(t, upstream.Reused)
 					if err == nil {
-						over := lease.Over(s)
+						over := lease.Transport(s)
 						io.WriteString(over, "GET / HTTP/1.0\r\n\r\n")
 						_, err = io.Copy(io.Discard, over)
 					}

@@ -174,7 +174,7 @@ func (c *Call) receive() error {
 		}
 		if !c.GotFirstByte {
 			c.GotFirstByte = true
-			c.Up.Spoke()
+			c.Up.GotFirstByte()
 		}
 		if err := c.protocol.Take(buf[:n]); err != nil {
 			return err

@@ -80,7 +80,7 @@ func (c *Call) Begin(r *Route, t RoundTripper, req *conn.Request, resp *conn.Res
 		c.Up.Key = r.key.of(req)
 	}
 	if r.Header != "" {
-		c.Up.Before = proxyproto.Append(nil, r.Header, req.RemoteAddr(), req.LocalAddr())
+		c.Up.Preface = proxyproto.Append(nil, r.Header, req.RemoteAddr(), req.LocalAddr())
 	}
 	if r.cookies != nil {
 		c.Up.StickyID, c.cookieOld = r.cookies.of(req)
@@ -149,7 +149,7 @@ func (c *Call) Serve() int {
 			c.Resp.Layer().Complete()
 			return c.tripper.Finish()
 		case c.Up.Connected() && c.Up.Undecided() && c.failed(err):
-			c.Up.Broke()
+			c.Up.NoteFailure()
 		}
 		if !c.again(err) {
 			return c.Fail(err)
@@ -202,7 +202,7 @@ func (c *Call) Fail(err error) int {
 		return c.Status
 	}
 	args := []any{"request_id", c.Req.ID(), "target", c.Req.Target(), "error", err}
-	if c.Up.Held() {
+	if c.Up.HasSlot() {
 		args = append(args, "upstream", c.Up.Name())
 	}
 	if c.Resp.HeadSent() {
@@ -254,7 +254,7 @@ func (c *Call) uncount() {
 
 // Free lets go of all that the call holds.
 func (c *Call) Free() {
-	if c.Up.Held() {
+	if c.Up.HasSlot() {
 		c.Close()
 	}
 	if c.Req != nil { // a tunnel has given up the request, whose entry was made before
@@ -269,7 +269,7 @@ func (c *Call) Note() {
 	if !l.Logged() {
 		return
 	}
-	l.SetUpstream(c.Up.Asked())
+	l.SetUpstream(c.Up.Timing())
 	l.SetAttempts(c.Up.Attempts())
 	if c.splitName != "" {
 		l.SetSplit(c.splitName)

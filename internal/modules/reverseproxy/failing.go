@@ -51,8 +51,8 @@ func (c *Call) Answers(status int) {
 		c.Note()
 	}
 	if c.Fails(status) {
-		c.Up.Broke()
+		c.Up.NoteFailure()
 	} else {
-		c.Up.Works()
+		c.Up.NoteSuccess()
 	}
 }

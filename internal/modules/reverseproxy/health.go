@@ -55,9 +55,9 @@ func (r *Route) check(s *upstream.Settings) error {
 	}
 	s.Check = &upstream.Check{
 		ID:       fmt.Sprintf("%+v %q %s", *h, r.PingID, r.Header), // the endpoint says by which version
-		Before:   proxyproto.AppendLocal(nil, r.Header),
+		Preface:  proxyproto.AppendLocal(nil, r.Header),
 		Interval: h.Interval, Timeout: h.Timeout, Rises: h.Rises, Falls: h.Falls, Port: h.Port,
-		Ask: func(c net.Conn, name string) error {
+		Run: func(c net.Conn, name string) error {
 			if h.Type == "tcp" {
 				return nil
 			}

@@ -31,7 +31,7 @@ func (f *Flow) AwaitRoom(up *upstream.Lease, read bool, sources ...loop.Source) 
 	l := f.req.Thread.Loop()
 	if now := l.Clock(l.Time()); f.checkedAt == 0 || now-f.checkedAt >= checkEvery {
 		f.checkedAt = now
-		f.press(up.Pressed(f.req.Thread, PressAfter))
+		f.press(up.CrowdedFor(f.req.Thread, PressAfter))
 	}
 	err := f.duplex.Await(checkEvery, read, sources...)
 	if errors.Is(err, os.ErrDeadlineExceeded) {

@@ -75,7 +75,7 @@ func (c *Call) again(err error) bool {
 	cut, refused := errors.Is(err, upstream.ErrCut), upstream.Refused(err)
 	_, next := err.(Next)
 	if c.Up.Connected() && c.outlived(err) && !c.GotFirstByte {
-		c.Up.Outlived()
+		c.Up.NoteClosedEarly()
 	}
 	switch {
 	case !c.Up.Connected(), !c.Repeatable() && !(refused && c.whole()): // Connect tries others itself

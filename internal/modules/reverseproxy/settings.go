@@ -79,7 +79,7 @@ func (r *Route) Open(p *upstream.Pool, more upstream.Settings, missing error,
 	}
 	more.MaxConns, more.MaxQueue, more.QueueTimeout = s.MaxConns, s.MaxQueue, s.QueueTimeout
 	more.ConnectTimeout = s.ConnectTimeout
-	more.Unreached = func(name string, err error) {
+	more.ConnectFailed = func(name string, err error) {
 		r.Log.Warn(r.Module+": upstream not reached", "upstream", name, "error", err)
 	}
 	switch r.Group, err = p.Group(more); {

@@ -191,7 +191,7 @@ func (c *connection) log() {
 		Duration: l.Clock(time.Now()) - c.tunnel.Began,
 		Received: c.tunnel.Client.Got, Sent: c.tunnel.Up.Got, Name: c.name, Result: string(c.result),
 		TLSVersion: c.version, CipherSuite: c.suite}
-	e.Upstream, e.Connect, _ = c.lease.Asked()
+	e.Upstream, e.Connect, _ = c.lease.Timing()
 	e.Key, e.Limit = c.port.service.set.limit(c.result)
 	c.port.service.set.AccessLog.LogConnection(l, &e)
 }

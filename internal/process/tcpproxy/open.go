@@ -57,7 +57,7 @@ func (c *connection) open(t *loop.Thread) result {
 	}
 	c.up = to
 	c.tunnel.Client.Begin(s, over)
-	c.tunnel.Up.Begin(to, c.lease.Over(to))
+	c.tunnel.Up.Begin(to, c.lease.Transport(to))
 	c.tunnel.Client.Got = int64(len(first))
 	c.tunnel.Up.Write(first)
 	return ""
@@ -130,7 +130,7 @@ func (c *connection) connect(t *loop.Thread, r *route) (to *stream.Conn, why res
 		}
 		c.lease.Until = t.Loop().Time().Add(left)
 	}
-	c.lease.Before = c.header(r)
+	c.lease.Preface = c.header(r)
 	if r.Balance == "ip_hash" {
 		b, _ := networks.Of(c.remote.Addr()).MarshalBinary()
 		c.lease.Key = upstream.AppendHash(0, b)
@@ -138,9 +138,9 @@ func (c *connection) connect(t *loop.Thread, r *route) (to *stream.Conn, why res
 	t.KeepWaiting(!loop.HungUp(t)) // see ClientGone
 	to, _, err := c.lease.Connect(t, upstream.Fresh)
 	if err == nil {
-		c.lease.Works()
-		c.lease.Spoke() // for {connect}
-		c.lease.Before = nil
+		c.lease.NoteSuccess()
+		c.lease.GotFirstByte() // for {connect}
+		c.lease.Preface = nil
 		t.KeepWaiting(false) // from now on, its end is an event like others
 		return to, ""
 	}
@@ -155,7 +155,7 @@ func (c *connection) connect(t *loop.Thread, r *route) (to *stream.Conn, why res
 		why = upstreamFailed
 	}
 	args := []any{"client", c.remote, "error", err}
-	if c.lease.Held() {
+	if c.lease.HasSlot() {
 		args = append(args, "upstream", c.lease.Name())
 	}
 	c.port.service.log.Error("stream: no upstream", args...)

@@ -121,11 +121,11 @@ func (s *Service) add(h *Hub, set *Route, dir string, path func(string) string) 
 		return
 	}
 	r.group, err = h.pool.Group(
-		upstream.Settings{Addresses: set.Address, Dir: dir, TLS: security, Bytes: true,
+		upstream.Settings{Addresses: set.Address, Dir: dir, TLS: security, RawTCP: true,
 			Balance: balances[set.Balance], MaxConns: set.MaxConns, MaxQueue: set.MaxQueue,
 			QueueTimeout: set.QueueTimeout, ConnectTimeout: set.ConnectTimeout, Check: s.check(set),
 			Source: source,
-			Unreached: func(name string, err error) {
+			ConnectFailed: func(name string, err error) {
 				s.log.Warn("stream: upstream not reached", "upstream", name, "error", err)
 			}})
 	switch {
@@ -185,9 +185,9 @@ func (s *Service) check(r *Route) *upstream.Check {
 		return nil
 	}
 	return &upstream.Check{ID: fmt.Sprintf("stream %+v %s", *h, r.ProxyProtocol),
-		Before:   proxyproto.AppendLocal(nil, r.ProxyProtocol),
+		Preface:   proxyproto.AppendLocal(nil, r.ProxyProtocol),
 		Interval: h.Interval, Timeout: h.Timeout, Rises: h.Rises, Falls: h.Falls,
-		Ask: func(net.Conn, string) error { return nil }, // the connection could be made
+		Run: func(net.Conn, string) error { return nil }, // the connection could be made
 		Changed: func(name string, out bool, err error) {
 			if out {
 				s.log.Warn("stream: upstream taken out", "upstream", name, "error", err)

@@ -57,7 +57,7 @@ func TestRoomBacklog(t *testing.T) {
 		head := []byte("GET / HTTP/1.1\r\nHost: a\r\nX-A: " + strings.Repeat("x", size) + "\r\n\r\n")
 		var all []*http2client.Stream
 		for s.Room() { // nothing goes out before this thread waits
-			st, _ := s.Stream(th, life)
+			st, _ := s.Stream(th, liveness)
 			st.Open(head, true, 1<<10, false)
 			all = append(all, st)
 		}
@@ -88,7 +88,7 @@ func TestBacklogReads(t *testing.T) {
 		var all []*http2client.Stream
 		for range 100 { // what the kernels take is some megabytes
 			for s.Room() {
-				st, _ := s.Stream(th, life)
+				st, _ := s.Stream(th, liveness)
 				st.Open(head, true, 1<<10, false)
 				all = append(all, st)
 			}

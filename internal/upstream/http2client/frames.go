@@ -16,7 +16,7 @@ func (s *Session) frames() http2.Code {
 		if !ok {
 			return code
 		}
-		s.lastFrame, s.pinging = s.now(), false
+		s.lastFrame, s.pingPending = s.now(), false
 		if code := s.act(h, payload); code != http2.NoError {
 			return code
 		}
@@ -39,7 +39,7 @@ func (s *Session) act(h http2.Header, payload []byte) http2.Code {
 		return s.block(h, st, payload)
 	case http2.RSTStream:
 		if st != nil {
-			s.wasReset(st, http2.Code(http2.Uint32(payload)))
+			s.resetByServer(st, http2.Code(http2.Uint32(payload)))
 		}
 	case http2.SettingsFrame:
 		return s.settings(h, payload)
@@ -48,10 +48,10 @@ func (s *Session) act(h http2.Header, payload []byte) http2.Code {
 	case http2.Ping:
 		if h.Flags&http2.Ack == 0 {
 			s.Ping(http2.Ack, string(payload))
-			s.asked = max(s.now(), 1)
+			s.lastServerPing = max(s.now(), 1)
 		}
 	case http2.GoAway:
-		s.away(http2.Uint32(payload)&^(1<<31), http2.Code(http2.Uint32(payload[4:])))
+		s.goAway(http2.Uint32(payload)&^(1<<31), http2.Code(http2.Uint32(payload[4:])))
 	case http2.WindowUpdate:
 		var sender *http2.Sender
 		if st != nil {
@@ -80,8 +80,8 @@ func streamOf(sender *http2.Sender) *Stream { return sender.Owner.(*Stream) }
 // reset closes a stream. What is on its way to it may still come.
 func (s *Session) reset(st *Stream, code http2.Code) {
 	s.Reset(st.ID, code)
-	if !st.answered {
-		s.late += max(st.flow.Window, 0)
+	if !st.complete {
+		s.lateContent += max(st.flow.Window, 0)
 	}
 	s.Remove(&st.Sender)
 }
@@ -96,8 +96,8 @@ func (s *Session) malformed(st *Stream, code http2.Code, err error) {
 // acted on the request cannot be believed.
 func (st *Stream) begun() bool { return st.final || st.interim > 0 }
 
-// wasReset acts on a RST_STREAM of the server.
-func (s *Session) wasReset(st *Stream, code http2.Code) {
+// resetByServer acts on a RST_STREAM of the server.
+func (s *Session) resetByServer(st *Stream, code http2.Code) {
 	s.Remove(&st.Sender)
 	if code == http2.RefusedStream && !st.begun() {
 		st.fail(fmt.Errorf("%w: %v", ErrRefused, code))
@@ -106,10 +106,10 @@ func (s *Session) wasReset(st *Stream, code http2.Code) {
 	}
 }
 
-// away acts on a GOAWAY: the server has not acted on the streams beyond last, and will not.
-func (s *Session) away(last uint32, code http2.Code) {
-	s.goneAway = true
-	s.leave()
+// goAway acts on a GOAWAY: the server has not acted on the streams beyond last, and will not.
+func (s *Session) goAway(last uint32, code http2.Code) {
+	s.gotGoAway = true
+	s.stopStreams()
 	for i := len(s.Open) - 1; i >= 0; i-- { // Remove fills a place from the end
 		if st := streamOf(s.Open[i]); st.ID > last {
 			s.Remove(&st.Sender)
@@ -140,7 +140,7 @@ func (s *Session) block(h http2.Header, st *Stream, payload []byte) http2.Code {
 
 // fields acts on a whole field block; st is nil if its stream is closed.
 func (s *Session) fields(st *Stream, ends bool, block []byte) http2.Code {
-	if st == nil || st.answered {
+	if st == nil || st.complete {
 		var dropped http2.Fields // the table has to follow
 		if s.Decode(block, &dropped) != nil {
 			return http2.CompressionError
@@ -163,17 +163,17 @@ func (s *Session) fields(st *Stream, ends bool, block []byte) http2.Code {
 	var ok bool
 	switch h.Status, h.Length, ok = h.Response(); {
 	case h.TooLarge:
-		s.noHead(st, errHeadSize)
+		s.failHead(st, errHeadSize)
 	case !ok, h.Status < 200 && (ends || h.Length > 0):
-		s.noHead(st, errFields)
+		s.failHead(st, errFields)
 	case h.Status < 200:
 		st.interim++
 		// Those that were not taken yet are held.
 		if st.interim > maxInterim || len(st.heads)-st.taken > maxHeld && st.limit > headerList {
-			s.noHead(st, errInterim)
+			s.failHead(st, errInterim)
 		}
 	default:
-		st.final, s.quiet = true, false
+		st.final, s.noAnswerSince = true, false
 		s.Refund(http2.DataRefund)
 		if st.expected = h.Length; st.head || h.Status == 204 || h.Status == 304 {
 			st.expected = 0
@@ -202,8 +202,8 @@ func (st *Stream) addHead() *Head {
 	return &st.heads[len(st.heads)-1]
 }
 
-// noHead ends a stream whose last head is of no use.
-func (s *Session) noHead(st *Stream, err error) {
+// failHead ends a stream whose last head is of no use.
+func (s *Session) failHead(st *Stream, err error) {
 	st.dropHead()
 	s.malformed(st, http2.ProtocolError, err)
 }
@@ -241,7 +241,7 @@ func (s *Session) end(st *Stream) {
 		return
 	}
 	s.canceled = max(s.canceled-1, 0)
-	if st.answered = true; st.sent {
+	if st.complete = true; st.sent {
 		s.Remove(&st.Sender)
 	}
 }
@@ -255,7 +255,7 @@ func (s *Session) data(h http2.Header, st *Stream, content []byte) http2.Code {
 	// What is held is bounded by the streams' windows.
 	s.SendWindowUpdate(0, s.Inflow.Return(n, 0))
 	if st == nil {
-		if s.late -= n; s.late < 0 {
+		if s.lateContent -= n; s.lateContent < 0 {
 			return http2.StreamClosed
 		}
 		if n > int64(len(content)) { // also that of padding alone is what the window has let it send
@@ -266,7 +266,7 @@ func (s *Session) data(h http2.Header, st *Stream, content []byte) http2.Code {
 	ends := h.Flags&http2.EndStream != 0
 	room := st.flow.Received(n)
 	switch {
-	case st.answered:
+	case st.complete:
 		s.reset(st, http2.StreamClosed)
 		st.fail(http2.StreamClosed)
 		return http2.NoError
@@ -283,7 +283,7 @@ func (s *Session) data(h http2.Header, st *Stream, content []byte) http2.Code {
 		st.expected -= int64(len(content))
 	}
 	if len(content) > 0 {
-		s.quiet = false
+		s.noAnswerSince = false
 		s.Refund(http2.DataRefund)
 		st.in.Add(content)
 	}
@@ -302,7 +302,7 @@ func (s *Session) settings(h http2.Header, payload []byte) http2.Code {
 		return http2.NoError
 	}
 	if !s.SettingsReceived {
-		s.most = maxStreams // the protocol has no limit
+		s.streamLimit = maxStreams // the protocol has no limit
 	}
 	code := s.Settings(h, payload, func(setting http2.Setting, value uint32) http2.Code {
 		switch setting {
@@ -311,12 +311,12 @@ func (s *Session) settings(h http2.Header, payload []byte) http2.Code {
 				return http2.ProtocolError
 			}
 		case http2.MaxConcurrentStreams:
-			s.most = int(min(value, maxStreams))
+			s.streamLimit = int(min(value, maxStreams))
 		}
 		return http2.NoError
 	})
 	if code == http2.NoError {
-		s.greeting.Resolve(struct{}{})
+		s.ready.Resolve(struct{}{})
 	}
 	return code
 }

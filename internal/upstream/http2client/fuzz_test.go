@@ -56,17 +56,17 @@ func FuzzSession(f *testing.F) {
 		_ = server.SetDeadline(time.Now().Add(wait.Patience))
 		var answers [3]got
 		ended, over := 0, 0
-		s, err := http2client.Start(l, fds[0], nil, nil, life, func(*http2client.Session) { over++ })
+		s, err := http2client.Start(l, fds[0], nil, nil, liveness, func(*http2client.Session) { over++ })
 		if err != nil {
 			t.Fatal(err)
 		}
 		for i := range answers {
 			l.Go(func(th *loop.Thread) {
 				defer func() { ended++ }()
-				if s.Greeted(th, wait.Patience) != nil || !s.Room() {
+				if s.AwaitSettings(th, wait.Patience) != nil || !s.Room() {
 					return
 				}
-				st, _ := s.Stream(th, life)
+				st, _ := s.Stream(th, liveness)
 				defer st.Close()
 				answers[i] = ask(st, "POST", strings.Repeat("x", i*100_000))
 			})

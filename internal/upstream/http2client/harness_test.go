@@ -150,7 +150,7 @@ func dialRaw(t testing.TB, ls *loops.Loops, script func(*fakeServer)) *session {
 		if err == nil {
 			var fd int
 			fd, _ = over.Release()
-			s.Session, err = http2client.Start(th.Loop(), fd, nil, nil, life,
+			s.Session, err = http2client.Start(th.Loop(), fd, nil, nil, liveness,
 				func(*http2client.Session) { close(s.ended) })
 		}
 		done <- err
@@ -159,8 +159,8 @@ func dialRaw(t testing.TB, ls *loops.Loops, script func(*fakeServer)) *session {
 	return s
 }
 
-// life keeps connections for long.
-var life = http2client.Life{Idle: time.Hour}
+// liveness keeps connections for long.
+var liveness = http2client.Lifetime{Idle: time.Hour}
 
 // got is what has come of a request.
 type got struct {
@@ -187,7 +187,7 @@ func (s *session) start(method, body string) <-chan got {
 			done <- got{err: errors.New("no room")}
 			return
 		}
-		st, _ := s.Stream(th, life)
+		st, _ := s.Stream(th, liveness)
 		defer st.Close()
 		done <- ask(st, method, body)
 	})

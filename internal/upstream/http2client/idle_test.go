@@ -61,7 +61,7 @@ func TestRapidCancel(t *testing.T) {
 	ls.Go(0, func(th *loop.Thread) {
 		n := 0
 		for ; n < 1000 && s.Room(); n++ {
-			st, _ := s.Stream(th, life)
+			st, _ := s.Stream(th, liveness)
 			st.Open([]byte("GET / HTTP/1.1\r\nHost: a\r\n\r\n"), true, 1<<10, false)
 			st.Close()
 		}
@@ -86,7 +86,7 @@ func TestBadBlock(t *testing.T) {
 	})
 	done := make(chan *http2client.Head, 1)
 	s.ls.Go(0, func(th *loop.Thread) {
-		st, _ := s.Stream(th, life)
+		st, _ := s.Stream(th, liveness)
 		defer st.Close()
 		st.Open([]byte("GET / HTTP/1.1\r\nHost: a\r\n\r\n"), true, 1<<10, false)
 		for st.Head() == nil {

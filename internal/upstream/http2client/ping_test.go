@@ -78,7 +78,7 @@ func TestLimits(t *testing.T) {
 	ls.Go(0, func(th *loop.Thread) {
 		var r [3]bool
 		r[0] = s.Room()
-		st, reused := s.Stream(th, life)
+		st, reused := s.Stream(th, liveness)
 		r[1], r[2] = s.Room(), reused
 		st.Close()
 		done <- r

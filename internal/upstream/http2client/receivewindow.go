@@ -18,7 +18,7 @@ var windows http2.WindowBudget
 
 // widen opens the stream's window by the n bytes that were read, or more (RFC 9113 section 5.2).
 func (st *Stream) widen(n int) {
-	if st.answered || !st.IsOpen() {
+	if st.complete || !st.IsOpen() {
 		return
 	}
 	more := st.flow.Return(int64(n), 0)

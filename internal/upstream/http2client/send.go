@@ -17,7 +17,7 @@ func (st *Stream) Open(text []byte, ends bool, limit int, head bool) {
 		st.err = s.err
 		return
 	}
-	if s.goneAway {
+	if s.gotGoAway {
 		st.err = ErrRefused
 		return
 	}
@@ -31,7 +31,7 @@ func (st *Stream) Open(text []byte, ends bool, limit int, head bool) {
 	at := s.BeginBlock(st.ID, flags)
 	s.Out = http2.AppendRequest(s.Out, text, s.tls != nil)
 	s.EndBlock(at)
-	s.heads += len(s.Out) - at
+	s.unwrittenHeads += len(s.Out) - at
 	s.wake()
 }
 
@@ -92,7 +92,7 @@ func (st *Stream) finish() {
 	} else {
 		s.Wire.End(&st.Sender)
 	}
-	if st.answered {
+	if st.complete {
 		s.Remove(&st.Sender)
 	}
 	s.wake()

@@ -30,22 +30,22 @@ type Session struct {
 	ended  func(*Session) // see Start
 
 	http2.Wire
-	next  uint32 // the number of the next stream
-	users int    // streams that were not closed by those who use them
-	idle  int    // of these, those that have not begun
-	most  int    // that the server lets be open
-	late  int64  // how much content may still come on streams that are closed
-	heads int    // how much of what the server has not taken is heads of requests, see untaken
+	next           uint32 // the number of the next stream
+	users          int    // streams that were not closed by those who use them
+	idle           int    // of these, those that have not begun
+	streamLimit    int    // that the server lets be open
+	lateContent    int64  // how much content may still come on streams that are closed
+	unwrittenHeads int    // of unsent bytes, those of heads of requests, see unwritten
 
 	blockFrom time.Duration // when the field block began that goes on
 
-	greeting loop.Promise[struct{}] // resolved then, rejected if the session ends before
-	leaving  bool                   // no new streams: the session will end
-	goneAway bool                   // because the server has said so
-	canceled int                    // requests that were given up, less the answers that have come
-	err      error                  // why nothing can be read or sent any more
+	ready     loop.Promise[struct{}] // resolved then, rejected if the session ends before
+	closing   bool                   // no new streams: the session will end
+	gotGoAway bool                   // because the server has said so
+	canceled  int                    // requests that were given up, less the answers that have come
+	err       error                  // why nothing can be read or sent any more
 
-	life
+	liveness
 }
 
 // Limits of a session.
@@ -55,16 +55,16 @@ const (
 	lastStream   = 1<<31 - 1
 )
 
-// sendFor is for how long the server may take no byte of what is sent.
-const sendFor = 30 * time.Second
+// sendTimeout is for how long the server may take no byte of what is sent.
+const sendTimeout = 30 * time.Second
 
 // Start begins a session on the connected socket fd, over which c, if it is not nil, speaks TLS:
 // carry says which connection c is over. The session owns fd from then on, and calls ended on its
 // loop, once, when it takes no more streams. keep is for how long the connection is used. With an
 // error fd is still the caller's. Start is called on l.
-func Start(l *loop.Loop, fd int, c *tls.Conn, carry func(net.Conn), keep Life,
+func Start(l *loop.Loop, fd int, c *tls.Conn, carry func(net.Conn), keep Lifetime,
 	ended func(*Session)) (*Session, error) {
-	s := &Session{tls: c, carry: carry, ended: ended, next: 1, most: firstStreams,
+	s := &Session{tls: c, carry: carry, ended: ended, next: 1, streamLimit: firstStreams,
 		Wire: http2.NewWire()}
 	remote := loop.PeerAddr(fd)
 	if err := l.Attach(&s.thread, fd, s, -1); err != nil {
@@ -73,14 +73,14 @@ func Start(l *loop.Loop, fd int, c *tls.Conn, carry func(net.Conn), keep Life,
 	loop.MarkDaemon(&s.thread) // the threads that ask are the work
 	s.stream.Own(&s.thread, remote)
 	s.stream.Duplex(&s.held)
-	s.pace.Idle = sendFor
+	s.pace.Idle = sendTimeout
 	s.stream.SetPace(nil, &s.pace)
 	if s.sink = &s.stream; c != nil {
 		s.sink = c
 		carry(&s.stream)
 	}
-	s.keep, s.born = keep, l.Clock(time.Now()) // and not this turn's time: see Since
-	s.lastFrame, s.free = s.born, s.born
+	s.limits, s.born = keep, l.Clock(time.Now()) // and not this turn's time: see Since
+	s.lastFrame, s.idleSince = s.born, s.born
 	s.Gather()
 	s.Out = append(s.Out, http2.Preface...)
 	s.Out = http2.AppendHeader(s.Out, http2.SettingsFrame, 0, 0, 2*6)
@@ -104,7 +104,7 @@ func (s *Session) Run(t *loop.Thread) coro.Code {
 		}
 		switch {
 		case s.err != nil:
-			s.abandon()
+			s.failStreams()
 			return coro.Abort
 		case s.held.Held() > 0:
 			if err := s.held.Await(-1, !s.mustFlush()); err != nil {
@@ -112,8 +112,8 @@ func (s *Session) Run(t *loop.Thread) coro.Code {
 			} else if _, err := s.held.SendHeld(); err != nil {
 				s.fail(err)
 			}
-		case s.users == 0 && s.over():
-			s.leave()
+		case s.users == 0 && s.finished():
+			s.stopStreams()
 			s.Gather()
 			s.Out = http2.AppendGoAway(s.Out, 0, http2.NoError, "")
 			s.transmit()
@@ -123,7 +123,7 @@ func (s *Session) Run(t *loop.Thread) coro.Code {
 			return coro.Abort
 		default:
 			s.ReleaseBuffers()
-			loop.IdleTimeout(t, s.patience())
+			loop.IdleTimeout(t, s.idleTimeout())
 			return coro.WantRead
 		}
 	}
@@ -140,7 +140,7 @@ func (s *Session) wake() {
 func (s *Session) receive() {
 	for s.err == nil {
 		if code := s.frames(); code != http2.NoError {
-			s.breakOff(code)
+			s.protocolError(code)
 			return
 		}
 		if s.mustFlush() {
@@ -168,8 +168,8 @@ func (s *Session) mustFlush() bool { return s.MustFlush(s.unwritten()) }
 // would wait for it.
 func (s *Session) unwritten() int {
 	held := s.held.Held()
-	s.heads = min(s.heads, held+len(s.Out))
-	return held - s.heads
+	s.unwrittenHeads = min(s.unwrittenHeads, held+len(s.Out))
+	return held - s.unwrittenHeads
 }
 
 // maxBacklog is how much is gathered in a turn of the loop, of heads of requests.
@@ -186,8 +186,8 @@ func (s *Session) read(p []byte) (int, error) {
 	return 0, err
 }
 
-// breakOff ends the session because of a mistake of the server.
-func (s *Session) breakOff(code http2.Code) {
+// protocolError ends the session because of a mistake of the server.
+func (s *Session) protocolError(code http2.Code) {
 	s.Gather()
 	s.Out = http2.AppendGoAway(s.Out, 0, code, "")
 	s.transmit()
@@ -222,27 +222,27 @@ func (s *Session) fail(err error) {
 			err = errSilent // a limit of the connection is none of a request
 		}
 		s.err = err
-		s.greeting.Reject(err)
-		s.leave()
+		s.ready.Reject(err)
+		s.stopStreams()
 	}
 }
 
-// leave has the session take no more streams.
-func (s *Session) leave() {
-	if !s.leaving {
-		s.leaving = true
+// stopStreams has the session take no more streams.
+func (s *Session) stopStreams() {
+	if !s.closing {
+		s.closing = true
 		s.ended(s)
 	}
 }
 
 // Retire has the session take no more streams, and end with the last one.
 func (s *Session) Retire() {
-	s.leave()
+	s.stopStreams()
 	s.wake()
 }
 
-// abandon tells the streams that nothing more comes.
-func (s *Session) abandon() {
+// failStreams tells the streams that nothing more comes.
+func (s *Session) failStreams() {
 	for len(s.Open) > 0 {
 		st := streamOf(s.Open[0])
 		s.Remove(&st.Sender)
@@ -269,7 +269,7 @@ func (s *Session) BeforeEnd() {
 // Ended is called by the loop when the thread has ended.
 func (s *Session) Ended() {
 	s.fail(net.ErrClosed)
-	s.abandon()
+	s.failStreams()
 }
 
 // Describe says what the session does, for a dump of threads.

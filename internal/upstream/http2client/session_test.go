@@ -254,7 +254,7 @@ func TestCancel(t *testing.T) {
 		answers(p)
 	})
 	ls.Go(0, func(th *loop.Thread) {
-		st, _ := s.Stream(th, life)
+		st, _ := s.Stream(th, liveness)
 		st.Open([]byte("GET / HTTP/1.1\r\nHost: a\r\n\r\n"), true, 1<<10, false)
 		if err := st.Await(wait.Patience); err != nil {
 			_ = err
@@ -344,7 +344,7 @@ func TestStopped(t *testing.T) {
 	var slow got
 	ended := make(chan bool)
 	ls.Go(0, func(th *loop.Thread) {
-		st, _ := s.Stream(th, life)
+		st, _ := s.Stream(th, liveness)
 		defer st.Close()
 		defer close(ended)
 		st.Open([]byte("GET / HTTP/1.1\r\nHost: a\r\n\r\n"), true, 1<<10, false)

@@ -59,7 +59,7 @@ type Stream struct {
 	final      bool // the last head is there
 	in         http2.Inbox
 	expected   int64 // content that is to come; -1: unknown
-	answered   bool  // there is no more to come
+	complete   bool  // there is no more to come
 	trailer    *http2.Fields
 	flow       http2.Inflow
 	err        error // why nothing more can be sent, nor, unless it is answered, come
@@ -98,18 +98,18 @@ var streams = sync.Pool{New: func() any {
 // Room reports whether the session takes another request. One whose server is silent, or takes
 // nothing, does not; and until the server's SETTINGS have come it takes one alone.
 func (s *Session) Room() bool {
-	return !s.leaving && !s.pinging && len(s.Open)+s.idle < s.most &&
+	return !s.closing && !s.pingPending && len(s.Open)+s.idle < s.streamLimit &&
 		s.next <= lastStream-2*uint32(s.idle) && len(s.Out) <= maxBacklog &&
-		s.held.Held() <= http2.MaxPendingOutput && !s.worn()
+		s.held.Held() <= http2.MaxPendingOutput && !s.servedEnough()
 }
 
-// Greeted waits until the server's SETTINGS have come, for d at most. t is the calling thread. The
-// error says why no request can be sent.
-func (s *Session) Greeted(t *loop.Thread, d time.Duration) error {
-	if _, err := s.greeting.Await(t, d); err != nil {
+// AwaitSettings waits until the server's SETTINGS have come, for d at most. t is the calling
+// thread. The error says why no request can be sent.
+func (s *Session) AwaitSettings(t *loop.Thread, d time.Duration) error {
+	if _, err := s.ready.Await(t, d); err != nil {
 		return err
 	}
-	if s.most == 0 {
+	if s.streamLimit == 0 {
 		return errNoStreams
 	}
 	return nil
@@ -117,11 +117,11 @@ func (s *Session) Greeted(t *loop.Thread, d time.Duration) error {
 
 // Stream begins a request of thread t. There must be Room. keep is for how long the connection is
 // used from now on. reused: it has served other requests.
-func (s *Session) Stream(t *loop.Thread, keep Life) (st *Stream, reused bool) {
-	s.keep = keep
+func (s *Session) Stream(t *loop.Thread, keep Lifetime) (st *Stream, reused bool) {
+	s.limits = keep
 	reused = s.served > 0
 	if s.users == 0 {
-		s.lastFrame, s.quiet = s.now(), false // it had nothing to say
+		s.lastFrame, s.noAnswerSince = s.now(), false // it had nothing to say
 	}
 	s.users++
 	s.idle++
@@ -140,9 +140,9 @@ func (st *Stream) Close() {
 		s.reset(st, http2.Cancel)
 		// Servers end a connection on which most requests are given up. One client that does this must
 		// not take the answers of others along.
-		if !st.answered {
+		if !st.complete {
 			if s.canceled++; s.canceled >= maxCanceled {
-				s.leave()
+				s.stopStreams()
 			}
 		}
 	case st.IsOpen():
@@ -150,7 +150,7 @@ func (st *Stream) Close() {
 	}
 	windows.Give(st.flow.Size - streamWindow)
 	if s.users--; s.users == 0 {
-		s.free = s.now()
+		s.idleSince = s.now()
 	}
 	s.wake()
 	st.in.Reset()
@@ -194,7 +194,7 @@ func (st *Stream) Read(p []byte) (int, error) {
 		return n, nil
 	}
 	switch {
-	case st.answered:
+	case st.complete:
 		return 0, io.EOF
 	case st.err != nil:
 		return 0, st.err
@@ -203,7 +203,7 @@ func (st *Stream) Read(p []byte) (int, error) {
 }
 
 // Ended reports that END_STREAM has come, and that all of the content was read.
-func (st *Stream) Ended() bool { return st.answered && st.in.Len() == 0 }
+func (st *Stream) Ended() bool { return st.complete && st.in.Len() == 0 }
 
 // Trailer calls f for each field behind the content, after its end.
 func (st *Stream) Trailer(f func(name, value []byte)) {
@@ -236,7 +236,7 @@ func (st *Stream) Watch(*loop.Thread) error { return nil }
 // Ready implements loop.Source.
 func (st *Stream) Ready() bool {
 	return st.wantsRoom && (len(st.Pending) < st.pendingBefore || st.err != nil) ||
-		st.wantsInput && (st.in.Len() > 0 || st.taken < len(st.heads) || st.answered || st.err != nil)
+		st.wantsInput && (st.in.Len() > 0 || st.taken < len(st.heads) || st.complete || st.err != nil)
 }
 
 // Unwatch implements loop.Source.

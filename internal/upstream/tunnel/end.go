@@ -56,15 +56,15 @@ type Filter interface {
 
 // End is one end of a Tunnel.
 type End struct {
-	s      *stream.Conn  // nil: over is a BufferedConn
-	over   net.Conn      // the Conn, or TLS over it
-	plain  bool          // it is s
-	duplex stream.Duplex // of s
-	pipe   stream.Pipe   // bytes that come from the other end, besides those that the Conn holds
+	s         *stream.Conn  // nil: over is a BufferedConn
+	transport net.Conn      // the Conn, or TLS over it
+	plain     bool          // it is s
+	duplex    stream.Duplex // of s
+	pipe      stream.Pipe   // bytes that come from the other end, besides those that the Conn holds
 
-	Got  int64 // bytes that have come from this end and were passed on
-	bulk int   // bytes that were read in a row, each read as much as it could take
-	held int   // Held when bytes were last carried to this end
+	Got       int64 // bytes that have come from this end and were passed on
+	readInRow int   // bytes that were read in a row, each read as much as it could take
+	held      int   // Held when bytes were last carried to this end
 
 	Ended  bool // there is nothing more to read
 	Failed bool // and that is not because the peer has ended its half
@@ -75,7 +75,7 @@ type End struct {
 // Begin makes e an end: of a Conn, and of what is spoken over it, which may be the Conn itself.
 func (e *End) Begin(c Conn, over net.Conn) {
 	c.SetNoWait(true)
-	e.over = over
+	e.transport = over
 	if s, ok := c.(*stream.Conn); ok {
 		e.s, e.plain = s, over == net.Conn(s)
 		s.Duplex(&e.duplex)
@@ -89,7 +89,7 @@ func (e *End) Stop() {
 	e.pipe.Drop()
 	if e.s != nil {
 		e.s.Duplex(nil)
-	} else if h, ok := e.over.(BufferedConn); ok {
+	} else if h, ok := e.transport.(BufferedConn); ok {
 		h.Hold(false)
 	}
 }
@@ -99,7 +99,7 @@ func (e *End) conn() Conn {
 	if e.s != nil {
 		return e.s
 	}
-	return e.over.(Conn)
+	return e.transport.(Conn)
 }
 
 // Plain returns the end's socket, if bytes go to it as they are; else nil.
@@ -113,7 +113,7 @@ func (e *End) Plain() *stream.Conn {
 // Held returns how many bytes there are for which the end has no room yet.
 func (e *End) Held() int {
 	if e.s == nil {
-		return e.over.(BufferedConn).Held()
+		return e.transport.(BufferedConn).Held()
 	}
 	return e.duplex.Held() + e.pipe.Held()
 }
@@ -123,14 +123,14 @@ func (e *End) Write(p []byte) {
 	if len(p) == 0 || e.broken {
 		return
 	}
-	if _, err := e.over.Write(p); err != nil {
-		e.lose()
+	if _, err := e.transport.Write(p); err != nil {
+		e.dropHeld()
 	}
 }
 
 // Fail notes that the connection has ended, which neither a read nor a write tells.
 func (e *End) Fail() {
-	e.lose()
+	e.dropHeld()
 	e.Ended, e.Failed = true, true
 }
 
@@ -138,8 +138,8 @@ func (e *End) Fail() {
 // cannot tell: an orderly end of e would say that it has. For a client see Tunnel.ClientCut.
 func (e *End) Cut(other *End) bool { return other.Failed || other.broken || e.Held() > 0 }
 
-// lose drops what is held: nothing can be written any more.
-func (e *End) lose() {
+// dropHeld drops what is held: nothing can be written any more.
+func (e *End) dropHeld() {
 	e.broken = true
 	e.pipe.Drop()
 	if e.s != nil {
@@ -152,24 +152,24 @@ func (e *End) sendHeld() {
 	var err error
 	switch {
 	case e.s == nil:
-		_, err = e.over.(BufferedConn).SendHeld()
+		_, err = e.transport.(BufferedConn).SendHeld()
 	case e.pipe.Held() > 0:
 		_, err = e.pipe.Drain(e.s)
 	default:
 		_, err = e.duplex.SendHeld()
 	}
 	if err != nil {
-		e.lose()
+		e.dropHeld()
 	}
 }
 
 // unsent reports whether the peer has not got all that was written.
 func (e *End) unsent() bool { return !e.broken && (e.Held() > 0 || e.s != nil && e.s.Unsent() > 0) }
 
-// carry moves what has arrived at one end to the other, as far as there is room there. It reports
+// moveTo moves what has arrived at one end to the other, as far as there is room there. It reports
 // whether anything has moved, and whether there may be more to move at once. An end that is a
 // failure is not passed on: the other end is going to be reset instead.
-func (e *End) carry(to *End, f Filter) (moved, again bool) {
+func (e *End) moveTo(to *End, f Filter) (moved, again bool) {
 	if held := max(to.Held(), to.held); held > 0 { // a BufferedConn has sent some of it since
 		to.sendHeld()
 		to.held = to.Held()
@@ -195,10 +195,10 @@ func (e *End) carry(to *End, f Filter) (moved, again bool) {
 	if to.broken || e.Failed {
 		return true, true
 	}
-	err := to.over.(interface{ CloseWrite() error }).CloseWrite()
+	err := to.transport.(interface{ CloseWrite() error }).CloseWrite()
 	// A peer that has closed its connection in order need not hear that there is nothing more.
 	if err != nil && !(errors.Is(err, syscall.ENOTCONN) && to.Ended && !to.Failed) {
-		to.lose()
+		to.dropHeld()
 	}
 	// crypto/tls lets the deadline pass behind its last record, which the Duplex may still hold.
 	_ = to.conn().SetWriteDeadline(time.Time{})
@@ -219,7 +219,7 @@ func (e *End) unread() bool {
 	case e.s != nil:
 		return true // TLS may have some
 	}
-	c := e.over.(BufferedConn)
+	c := e.transport.(BufferedConn)
 	return c.Unread() || c.Loop().Stopping()
 }
 
@@ -230,7 +230,7 @@ func (e *End) pass(to *End, f Filter) (moved bool, err error) {
 	if !e.unread() {
 		return false, nil
 	}
-	if e.bulk >= spliceAt && !to.broken && e.Plain() != nil && to.Plain() != nil {
+	if e.readInRow >= spliceAt && !to.broken && e.Plain() != nil && to.Plain() != nil {
 		limit := int64(stream.TurnBudget)
 		if f != nil {
 			limit = min(limit, f.Skips())
@@ -239,7 +239,7 @@ func (e *End) pass(to *End, f Filter) (moved bool, err error) {
 			n, err := to.pipe.Fill(e.s, limit)
 			if err != errors.ErrUnsupported {
 				if e.Got += int64(n); n < spliceAt {
-					e.bulk = 0
+					e.readInRow = 0
 				}
 				if n > 0 {
 					if f != nil {
@@ -247,7 +247,7 @@ func (e *End) pass(to *End, f Filter) (moved bool, err error) {
 					}
 					to.sendHeld()
 				}
-				return found(err)
+				return readResult(err)
 			}
 		}
 	}
@@ -257,13 +257,13 @@ func (e *End) pass(to *End, f Filter) (moved bool, err error) {
 	if e.plain {
 		n, err = e.s.TryRead(buf[:])
 	} else {
-		n, err = e.over.Read(buf[:])
+		n, err = e.transport.Read(buf[:])
 	}
-	if e.bulk += n; n < len(buf) {
-		e.bulk = 0
+	if e.readInRow += n; n < len(buf) {
+		e.readInRow = 0
 	}
 	if n == 0 {
-		return found(err)
+		return readResult(err)
 	}
 	piece := buf[:n]
 	if f != nil {
@@ -274,8 +274,8 @@ func (e *End) pass(to *End, f Filter) (moved bool, err error) {
 	return true, nil
 }
 
-// found returns what the error of a read says: nothing was there, or that is the end.
-func found(err error) (bool, error) {
+// readResult returns what the error of a read says: nothing was there, or that is the end.
+func readResult(err error) (bool, error) {
 	if errors.Is(err, stream.ErrWouldBlock) {
 		return false, nil
 	}

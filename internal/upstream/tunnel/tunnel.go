@@ -60,8 +60,8 @@ func (t *Tunnel) Start(now time.Duration) { t.moved = now }
 // the client is reset if the upstream was, see Left. A client that has failed does end it.
 func (t *Tunnel) Move(now time.Duration, f Filter) (again bool, why Reason) {
 	client, up := &t.Client, &t.Up
-	there, more := client.carry(up, nil)
-	back, further := up.carry(client, f)
+	there, more := client.moveTo(up, nil)
+	back, further := up.moveTo(client, f)
 	if there || back {
 		t.moved = now
 	}
