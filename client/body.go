@@ -6,20 +6,20 @@ import (
 	"github.com/lwango/lwango/internal/wire/http1"
 )
 
-// content is what is left to be sent of a request's body.
-type content struct {
+// bodyContent is the part of a request's body that is left to be sent.
+type bodyContent struct {
 	bytes []byte
 
 	from  io.Reader // nil: it has been sent to its end
 	left  int64     // of from; 0 or less: unknown, it is sent in chunks
 	read  bool      // a piece was asked for
-	empty int       // reads in a row that have brought nothing
+	empty int       // reads in a row that have returned nothing
 }
 
-func (c *content) more() bool { return len(c.bytes) > 0 || c.from != nil }
+func (c *bodyContent) more() bool { return len(c.bytes) > 0 || c.from != nil }
 
 // length returns how many bytes there are; -1: it is not known.
-func (c *content) length() int64 {
+func (c *bodyContent) length() int64 {
 	switch {
 	case c.from == nil:
 		return int64(len(c.bytes))
@@ -30,7 +30,7 @@ func (c *content) length() int64 {
 }
 
 // piece appends the next piece of from to out, and the end. bare: the content is framed elsewhere.
-func (c *content) piece(out []byte, bare bool) ([]byte, error) {
+func (c *bodyContent) piece(out []byte, bare bool) ([]byte, error) {
 	c.read = true
 	sized := c.left > 0
 	if sized && int64(cap(out)) > c.left {

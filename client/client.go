@@ -22,19 +22,19 @@ import (
 	"github.com/lwango/lwango/loop"
 )
 
-// Errors of a Client. One that has run out of time has loop.ErrDeadlineExceeded in it, and
-// ErrConnect, too, if that was before there was a connection.
+// Errors of a Client. A timeout wraps loop.ErrDeadlineExceeded, and ErrConnect, too, if there was
+// no connection yet.
 var (
-	// ErrCut is in the error of a connection that has ended, or failed, before the answer has.
+	// Errors wrap ErrCut if the connection has ended, or failed, before the answer.
 	ErrCut = upstream.ErrCut
 	// ErrHeadSize says that the head of an answer is longer than 64 KiB.
 	ErrHeadSize = httpclient.ErrHeadSize
 	// ErrInterim says that the server sends one interim response after another.
 	ErrInterim = httpclient.ErrInterim
-	// ErrConnect is in each error for which no byte of the request was sent: the name is not known,
-	// no server listens, its certificate is not valid.
+	// Errors wrap ErrConnect if no byte of the request was sent: the name does not resolve, no server
+	// listens, its certificate is not valid.
 	ErrConnect = errors.New("no connection")
-	// ErrProtocol is in the error of an answer that makes no sense.
+	// Errors wrap ErrProtocol if the answer is malformed.
 	ErrProtocol = errors.New("malformed answer")
 	// ErrTooLarge is the error of a body that is longer than Request.MaxBody.
 	ErrTooLarge = errors.New("the body is too large")
@@ -43,17 +43,17 @@ var (
 const (
 	// maxBody is Request.MaxBody where that is 0.
 	maxBody = 16 << 20
-	// connectFor is for how long a connection may take, where the request has that long.
-	connectFor = 10 * time.Second
-	// maxIdle is how many idle connections to a server stay, and idleFor for how long: many servers
-	// close theirs after five seconds. Most handlers that ask a server a hundred things at once will
-	// do so again, and to connect costs several times what it costs to ask. Requests take the
-	// connection that was used last, so no more stay for long than requests were under way at one
-	// time in the last three seconds.
-	maxIdle = 256
-	idleFor = 3 * time.Second
-	// maxAge is for how long a connection is used: a server behind a balancer gets none of the
-	// requests on those that were made before it was there.
+	// connectTimeout is for how long a connection may take, where the request has that long.
+	connectTimeout = 10 * time.Second
+	// maxIdle is how many idle connections to a server stay, and idleTimeout for how long: many
+	// servers close theirs after five seconds. Most handlers that send a hundred requests to a server
+	// at once will do so again, and to connect costs several times as much as a request. Requests take
+	// the connection that was used last, so after three seconds no more connections stay than requests
+	// were under way at one time.
+	maxIdle     = 256
+	idleTimeout = 3 * time.Second
+	// maxAge is how long a connection is used: a new server behind a load balancer gets no requests of
+	// older connections.
 	maxAge = time.Hour
 	// maxOrigins is how many servers a Client remembers. Handlers may take addresses from requests.
 	maxOrigins = 256
@@ -67,13 +67,13 @@ type Client struct {
 	// ClientSessionCache are ignored. Its functions are called on a goroutine, not on the loop.
 	TLS *tls.Config
 
-	// HTTP2 has servers asked by HTTP/2: over TLS those that choose it by ALPN, and the others by
-	// HTTP/1.1; in clear text all, by prior knowledge, and one that speaks HTTP/1.1 alone is an
-	// ErrConnect or an ErrProtocol. The requests of a loop share connections, and a loop that waits
-	// for its threads to end waits for idle connections, too: three seconds.
+	// HTTP2 enables HTTP/2: over TLS for servers that choose it by ALPN (others get HTTP/1.1), and in
+	// clear text for all, by prior knowledge; there a server of HTTP/1.1 alone is an ErrConnect or an
+	// ErrProtocol. The requests of a loop share connections, and a loop that waits for its threads to
+	// end waits for idle connections, too: three seconds.
 	HTTP2 bool
 
-	rooted atomic.Bool // the system's authorities are loaded
+	rootsLoaded atomic.Bool // the system's authorities are loaded
 
 	mu      sync.Mutex
 	pool    *upstream.Pool
@@ -81,12 +81,12 @@ type Client struct {
 	open    map[*loop.Thread]*Body // those whose end has not come; see hold
 }
 
-// origin is a server: what it speaks, and its host and port as the address has them.
+// origin is a server: the scheme, and host and port as in the URL.
 type origin struct{ scheme, host string }
 
 var standard Client
 
-// Get asks for url with GET: see Client.Do.
+// Get sends a GET request for url: see Client.Do.
 func Get(t *loop.Thread, limit time.Duration, url string) (*Response, error) {
 	return standard.Get(t, limit, url)
 }
@@ -96,7 +96,7 @@ func Do(t *loop.Thread, limit time.Duration, r *Request) (*Response, error) {
 	return standard.Do(t, limit, r)
 }
 
-// Request is what to ask for. It can be used for several requests, unless it has a From.
+// Request describes a request. It can be used for several requests, unless it has a From.
 type Request struct {
 	Method string // "": GET
 	URL    string // http or https, without a user
@@ -117,20 +117,20 @@ type Request struct {
 	// deadline of From: on a connection that would take the place of those two.)
 	From io.Reader
 
-	// Length is how many bytes From has, and it is an error (io.ErrUnexpectedEOF) if there are fewer.
-	// 0 or less: unknown; then they are sent in chunks, which servers of HTTP/1.0 do not know.
+	// Length is how many bytes From has. Fewer are an error (io.ErrUnexpectedEOF). 0 or less: unknown;
+	// then the body is sent in chunks, which servers of HTTP/1.0 do not know.
 	Length int64
 
-	// MaxBody is how many bytes of the answer's body to take; 0: 16 MiB.
+	// MaxBody is how many bytes the answer's body may have; 0: 16 MiB.
 	MaxBody int64
 
-	// Follow is how many redirects to follow. The answer of the last one is the result. Another
-	// server gets no Authorization and no Cookie. One that asks for the same body again (307, 308) is
-	// not followed with From.
+	// Follow is how many redirects to follow. The last answer is the result. Another server gets no
+	// Authorization and no Cookie. With From, a redirect that needs the body again (307, 308) is not
+	// followed.
 	Follow int
 }
 
-// Response is an answer. It belongs to the thread that has asked.
+// Response is an answer. It belongs to the thread that has sent the request.
 type Response struct {
 	Status int
 	Header conn.Header
@@ -146,14 +146,14 @@ type Response struct {
 	body Body
 }
 
-// Get asks for url with GET.
+// Get sends a GET request for url.
 func (c *Client) Get(t *loop.Thread, limit time.Duration, url string) (*Response, error) {
 	return c.Do(t, limit, &Request{URL: url})
 }
 
 // Do sends a request and waits for the head of the answer, whatever its status; t is the calling
-// thread. limit is for all of it, reading the body included, except that a wait of Request.From
-// lasts as long as that lets it.
+// thread. limit is for the whole exchange, including reads of the body; but it does not end a wait
+// of Request.From.
 //
 // Besides those of this package, the error may be loop.ErrClientGone or loop.ErrCanceled: the
 // thread's client has left. Everything is closed then. A request of a method that may be repeated
@@ -165,16 +165,16 @@ func (c *Client) Do(t *loop.Thread, limit time.Duration, r *Request) (*Response,
 		return nil, err
 	}
 	method, follow, foreign := r.Method, r.Follow, false
-	body := content{bytes: r.Body}
+	body := bodyContent{bytes: r.Body}
 	if r.From != nil {
-		body = content{from: r.From, left: r.Length}
+		body = bodyContent{from: r.From, left: r.Length}
 	}
 	method = cmp.Or(method, "GET")
 	if err := r.check(method); err != nil {
 		return nil, err
 	}
 	for {
-		resp, err := c.ask(t, r, u, method, body, foreign, until)
+		resp, err := c.send(t, r, u, method, body, foreign, until)
 		if err != nil {
 			return nil, fmt.Errorf("%s %s: %w", method, u.Redacted(), err)
 		}
@@ -187,7 +187,7 @@ func (c *Client) Do(t *loop.Thread, limit time.Duration, r *Request) (*Response,
 			return resp, nil
 		}
 		if s := resp.Status; s == 303 && method != "HEAD" || s < 303 && method == "POST" {
-			method, body = "GET", content{} // RFC 9110 sections 15.4.2 to 15.4.4
+			method, body = "GET", bodyContent{} // RFC 9110 sections 15.4.2 to 15.4.4
 		} else if body.from != nil {
 			return resp, nil
 		}
@@ -201,8 +201,8 @@ func redirects(status int) bool {
 	return status >= 301 && status <= 303 || status == 307 || status == 308
 }
 
-// ask sends one request, perhaps twice.
-func (c *Client) ask(t *loop.Thread, r *Request, u *url.URL, method string, body content,
+// send sends one request, perhaps twice.
+func (c *Client) send(t *loop.Thread, r *Request, u *url.URL, method string, body bodyContent,
 	foreign bool, until time.Time) (*Response, error) {
 	limit := cmp.Or(r.MaxBody, maxBody)
 	u.Host = strings.TrimSuffix(u.Host, ":") // an empty port is none (RFC 3986 section 3.2.3)
@@ -214,8 +214,8 @@ func (c *Client) ask(t *loop.Thread, r *Request, u *url.URL, method string, body
 	b := &resp.body
 	resp.Body = b
 	b.c, b.t, b.until, b.sizeLeft, b.trailer = c, t, until, limit, &resp.Trailer
-	b.lease, b.x = g.Lease(), exchanges.Get().(*httpclient.Exchange)
-	b.x.KeepTrailer = true
+	b.lease, b.exchange = g.Lease(), exchanges.Get().(*httpclient.Exchange)
+	b.exchange.KeepTrailer = true
 	done := false
 	defer func() { // also when the thread is killed
 		if !done {
@@ -232,39 +232,39 @@ func (c *Client) ask(t *loop.Thread, r *Request, u *url.URL, method string, body
 			return nil, err
 		}
 		if st := b.lease.Mux(); st != nil {
-			b.x.BeginMux(st, method)
+			b.exchange.BeginMux(st, method)
 		} else {
-			b.x.Begin(b.stream, b.lease.Transport(b.stream), method)
+			b.exchange.Begin(b.stream, b.lease.Transport(b.stream), method)
 		}
-		b.x.Bound = !foreign && http1.ForConnection(r.Header.Get("Authorization"))
+		b.exchange.Bound = !foreign && http1.ForConnection(r.Header.Get("Authorization"))
 		if b.buf == nil {
 			b.buf = buffers.Get().(*[bufferSize]byte)
 		}
-		sent := body // which is whole again, if it is sent again
+		sent := body // a copy, in case it is sent again
 		err = b.head(appendHead(b.buf[:0], r, u, method, body, foreign), &sent)
 		if err == nil {
 			b.lease.NoteSuccess()
 			break
 		}
 		refused := upstream.Refused(err)
-		if !reused && !b.x.GotFirstByte() && errors.Is(err, ErrCut) && !refused {
+		if !reused && !b.exchange.GotFirstByte() && errors.Is(err, ErrCut) && !refused {
 			b.lease.NoteFailure()
 		}
-		again := refused || reused && errors.Is(err, ErrCut) && !b.x.GotFirstByte() &&
+		again := refused || reused && errors.Is(err, ErrCut) && !b.exchange.GotFirstByte() &&
 			http1.Idempotent(method)
 		if !again || sent.read || want == upstream.Fresh {
 			return nil, err
 		}
-		b.x.End()
+		b.exchange.End()
 		b.lease.Close(b.stream)
 		b.stream, want = nil, upstream.Fresh
 	}
-	h := &b.x.Head
+	h := &b.exchange.Head
 	if h.Status == 101 { // it was not asked for
 		return nil, fmt.Errorf("%w: an upgrade", ErrProtocol)
 	}
 	resp.Status = h.Status
-	text := b.x.Text()
+	text := b.exchange.Text()
 	resp.Header.Grow(len(h.Fields))
 	for _, f := range h.Fields {
 		resp.Header.Add(text[f.Name.Start:f.Name.End], text[f.Value.Start:f.Value.End])
@@ -275,14 +275,14 @@ func (c *Client) ask(t *loop.Thread, r *Request, u *url.URL, method string, body
 		b.fill(false)
 	}
 	done = true
-	if b.x != nil {
+	if b.exchange != nil {
 		c.register(b)
 	}
 	return resp, nil
 }
 
 // group returns the server of u. When there are too many, the client forgets all of them. The old
-// pool's connections are closed by the pool when their time is over.
+// pool closes its connections when their idle time is over.
 func (c *Client) group(t *loop.Thread, u *url.URL, until time.Time) (*upstream.Group, error) {
 	switch {
 	case u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.User != nil:
@@ -293,13 +293,13 @@ func (c *Client) group(t *loop.Thread, u *url.URL, until time.Time) (*upstream.G
 		// For upstream.Settings that is the path of a socket, which no server may lead to.
 		return nil, errors.New("a host with the name unix can have no port")
 	}
-	if u.Scheme == "https" && !c.rooted.Load() && (c.TLS == nil || c.TLS.RootCAs == nil) {
+	if u.Scheme == "https" && !c.rootsLoaded.Load() && (c.TLS == nil || c.TLS.RootCAs == nil) {
 		// The first time they come from the disk.
 		load := func(context.Context) error { upstream.LoadRoots(); return nil }
 		if err := t.Await(max(time.Until(until), 0), load); err != nil {
 			return nil, fmt.Errorf("%w: %w", ErrConnect, err)
 		}
-		c.rooted.Store(true)
+		c.rootsLoaded.Store(true)
 	}
 	at := origin{u.Scheme, u.Host}
 	c.mu.Lock()
@@ -312,8 +312,8 @@ func (c *Client) group(t *loop.Thread, u *url.URL, until time.Time) (*upstream.G
 	}
 	g, err := c.pool.Group(upstream.Settings{
 		Addresses: []string{u.Scheme + "://" + u.Host}, TLS: upstream.SecurityOf(c.TLS),
-		QueueTimeout: connectFor, ConnectTimeout: connectFor,
-		MaxIdle: maxIdle, IdleTimeout: idleFor, KeepaliveTime: maxAge, Newest: true, HTTP2: c.HTTP2,
+		QueueTimeout: connectTimeout, ConnectTimeout: connectTimeout,
+		MaxIdle: maxIdle, IdleTimeout: idleTimeout, KeepaliveTime: maxAge, Newest: true, HTTP2: c.HTTP2,
 		HTTP1: true,
 	})
 	if err == nil {
@@ -322,7 +322,7 @@ func (c *Client) group(t *loop.Thread, u *url.URL, until time.Time) (*upstream.G
 	return g, err
 }
 
-// check returns what is wrong with r, apart from its address.
+// check returns an error of r, apart from its URL.
 func (r *Request) check(method string) error {
 	if !http1.ValidToken(method) || method == "CONNECT" {
 		return fmt.Errorf("%q is no method of a client", method)
@@ -342,7 +342,7 @@ func (r *Request) check(method string) error {
 }
 
 // appendHead appends the head of the request.
-func appendHead(out []byte, r *Request, u *url.URL, method string, body content,
+func appendHead(out []byte, r *Request, u *url.URL, method string, body bodyContent,
 	foreign bool) []byte {
 	out = append(append(out, method...), ' ')
 	out = append(out, cmp.Or(u.EscapedPath(), "/")...)
@@ -430,8 +430,8 @@ func (c *Client) unregister(b *Body) {
 
 var errEnded = errors.New("the thread of the request has ended, or the body was closed")
 
-// left reports that the thread's own client has left.
-func left(err error) bool {
+// clientLeft reports that the thread's own client has left.
+func clientLeft(err error) bool {
 	return errors.Is(err, loop.ErrClientGone) || errors.Is(err, loop.ErrCanceled)
 }
 

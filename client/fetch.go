@@ -14,13 +14,13 @@ import (
 	"github.com/lwango/lwango/stream"
 )
 
-// Body is the body of an answer, as it comes. It belongs to the thread that has asked.
+// Body is the body of an answer, as it arrives. It belongs to the thread that has sent the request.
 type Body struct {
 	c     *Client
 	t     *loop.Thread
 	until time.Time
 
-	x           *httpclient.Exchange // nil: the answer is complete, or has failed
+	exchange    *httpclient.Exchange // nil: the answer is complete, or has failed
 	lease       upstream.Lease
 	stream      *stream.Conn
 	sendStopped bool // the server does not take all of the request
@@ -53,7 +53,7 @@ func (b *Body) connect(want upstream.Want) (reused bool, err error) {
 	if b.lease.Limit, err = remaining(b.until); err == nil {
 		b.stream, reused, err = b.lease.Connect(b.t, want)
 	}
-	if err != nil && !left(err) {
+	if err != nil && !clientLeft(err) {
 		err = fmt.Errorf("%w: %w", ErrConnect, err)
 	}
 	return reused, err
@@ -61,15 +61,15 @@ func (b *Body) connect(want upstream.Want) (reused bool, err error) {
 
 // head sends the request and receives the head of the answer, both at once: a server may answer
 // before it has read all. head is a part of b.buf.
-func (b *Body) head(head []byte, body *content) error {
+func (b *Body) head(head []byte, body *bodyContent) error {
 	b.sendStopped = false
-	if b.x.Mux() {
-		b.x.Open(head, !body.more())
+	if b.exchange.Mux() {
+		b.exchange.Open(head, !body.more())
 	} else {
 		b.write(head)
 	}
 	for {
-		e, _, err := b.x.Next()
+		e, _, err := b.exchange.Next()
 		switch {
 		case err != nil:
 			return fmt.Errorf("%w: %w", ErrProtocol, err)
@@ -79,15 +79,15 @@ func (b *Body) head(head []byte, body *content) error {
 		case e == httpclient.Interim:
 			continue
 		}
-		for len(body.bytes) > 0 && !b.sendStopped && b.x.Held() == 0 {
+		for len(body.bytes) > 0 && !b.sendStopped && b.exchange.Held() == 0 {
 			n := min(len(body.bytes), 64<<10)
 			b.write(body.bytes[:n])
 			if body.bytes = body.bytes[n:]; !body.more() {
 				b.finishRequest()
 			}
 		}
-		if body.from != nil && !b.sendStopped && b.x.Held() == 0 {
-			if err := b.pass(body); err != nil {
+		if body.from != nil && !b.sendStopped && b.exchange.Held() == 0 {
+			if err := b.sendPiece(body); err != nil {
 				return err
 			}
 		}
@@ -97,8 +97,9 @@ func (b *Body) head(head []byte, body *content) error {
 	}
 }
 
-// pass reads and sends the next piece of the request's body. All that was received has been used.
-func (b *Body) pass(body *content) error {
+// sendPiece reads and sends the next piece of the request's body. All received bytes have been
+// used.
+func (b *Body) sendPiece(body *bodyContent) error {
 	b.putBuffer() // a client that uploads slowly makes the thread wait a thousand times
 	if from, ok := body.from.(interface{ Await() error }); ok {
 		_ = from.Await() // Read returns the error
@@ -108,7 +109,7 @@ func (b *Body) pass(body *content) error {
 	}
 	buf := buffers.Get().(*[bufferSize]byte)
 	defer buffers.Put(buf) // also when the thread is killed
-	out, err := body.piece(buf[:0], b.x.Mux())
+	out, err := body.piece(buf[:0], b.exchange.Mux())
 	if err != nil {
 		return fmt.Errorf("body of the request: %w", err)
 	}
@@ -129,16 +130,16 @@ func (b *Body) pass(body *content) error {
 	return nil
 }
 
-// finishRequest ends the request where its body does not say so itself.
+// finishRequest ends the request if the framing of its body does not.
 func (b *Body) finishRequest() {
-	if b.x.Mux() {
-		b.x.Finish(nil)
+	if b.exchange.Mux() {
+		b.exchange.Finish(nil)
 	}
 }
 
 // write sends p. If the server takes no more, its answer still counts.
 func (b *Body) write(p []byte) {
-	if _, err := b.x.Write(p); err != nil {
+	if _, err := b.exchange.Write(p); err != nil {
 		b.sendStopped = true
 	}
 }
@@ -146,8 +147,8 @@ func (b *Body) write(p []byte) {
 // receive waits for the next bytes, or, with more to send, until all that is held has gone out.
 func (b *Body) receive(more bool) error {
 	for {
-		if b.x.Held() > 0 {
-			if left, err := b.x.SendHeld(); err != nil {
+		if b.exchange.Held() > 0 {
+			if left, err := b.exchange.SendHeld(); err != nil {
 				b.sendStopped = true
 			} else if left == 0 && more && !b.sendStopped {
 				return nil
@@ -156,16 +157,16 @@ func (b *Body) receive(more bool) error {
 		if b.buf == nil {
 			b.buf = buffers.Get().(*[bufferSize]byte)
 		}
-		if err := b.x.Receive(b.buf[:]); err != stream.ErrWouldBlock {
+		if err := b.exchange.Receive(b.buf[:]); err != stream.ErrWouldBlock {
 			return err
 		}
-		if more && !b.sendStopped && b.x.Held() == 0 {
+		if more && !b.sendStopped && b.exchange.Held() == 0 {
 			return nil
 		}
 		b.putBuffer() // what waits for a slow server holds none
 		d, err := remaining(b.until)
 		if err == nil {
-			err = b.x.Await(d)
+			err = b.exchange.Await(d)
 		}
 		if err != nil {
 			return err
@@ -173,12 +174,12 @@ func (b *Body) receive(more bool) error {
 	}
 }
 
-// fill takes what has come; with wait, it waits until something has. Then there is data, or an
+// fill takes received bytes; with wait, it waits until some have arrived. Then there is data, or an
 // error, or both.
 func (b *Body) fill(wait bool) {
 	n := 0
 	for b.err == nil {
-		e, data, err := b.x.Next()
+		e, data, err := b.exchange.Next()
 		switch {
 		case err != nil:
 			b.fail(fmt.Errorf("%w: %w", ErrProtocol, err))
@@ -192,7 +193,7 @@ func (b *Body) fill(wait bool) {
 		case e == httpclient.Done:
 			b.finish()
 		case n > 0 || !wait:
-			b.hasRead(n)
+			b.setData(n)
 			return
 		default:
 			// While the thread is busy elsewhere, with a slow client of its own, something has always
@@ -206,11 +207,11 @@ func (b *Body) fill(wait bool) {
 			}
 		}
 	}
-	b.hasRead(n)
+	b.setData(n)
 }
 
-// hasRead ends fill, with n bytes of data.
-func (b *Body) hasRead(n int) {
+// setData ends fill, with n bytes of data.
+func (b *Body) setData(n int) {
 	if n == 0 {
 		b.putBuffer()
 	} else {
@@ -227,41 +228,41 @@ func (b *Body) putBuffer() {
 
 // finish ends the exchange at the end of the answer.
 func (b *Body) finish() {
-	b.x.Trailer(func(name, value []byte) {
+	b.exchange.Trailer(func(name, value []byte) {
 		if name := string(name); !http1.Framing(name) {
 			b.trailer.Add(name, string(value))
 		}
 	})
-	if !b.sendStopped && b.x.Reusable() {
-		b.x.End()
-		b.lease.Keep(b.stream, b.x.KeepFor())
+	if !b.sendStopped && b.exchange.Reusable() {
+		b.exchange.End()
+		b.lease.Keep(b.stream, b.exchange.KeepFor())
 		b.stream = nil
 	}
 	b.fail(io.EOF)
 }
 
-// fail ends the exchange with the error that is behind the data.
+// fail ends the exchange with an error, which Read returns after the data.
 func (b *Body) fail(err error) {
 	b.err = err
 	if b.registered {
 		b.c.unregister(b)
 	}
-	if b.x != nil {
-		b.x.Reset()
-		exchanges.Put(b.x)
-		b.x = nil
+	if b.exchange != nil {
+		b.exchange.Reset()
+		exchanges.Put(b.exchange)
+		b.exchange = nil
 	}
 	b.lease.Close(b.stream)
 	b.stream = nil
 }
 
-// drop lets go of everything.
+// drop releases all resources.
 func (b *Body) drop() {
 	b.fail(errEnded)
 	b.putBuffer()
 }
 
-// Read implements io.Reader. It waits until something has come. An error, other than io.EOF, says
+// Read implements io.Reader. It waits until bytes have arrived. An error other than io.EOF means
 // that the body is not complete: see Client.Do.
 func (b *Body) Read(p []byte) (int, error) {
 	if len(p) == 0 {

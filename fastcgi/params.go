@@ -7,7 +7,7 @@ func (c *call) AppendHead(dst []byte) ([]byte, error) {
 	c.dec.Reset()
 	b := paramsPool.Get().(*params)
 	r := &b.Request
-	c.m.Tell(&c.Call, r)
+	c.m.SetRequest(&c.Call, r)
 	r.Front = c.target.Query
 	r.Prefix = strings.TrimSuffix(c.Req.Prefix(), "/")
 	r.Script = c.target.Name

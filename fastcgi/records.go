@@ -45,7 +45,7 @@ func (c *call) Take(p []byte) error {
 		case typ == wire.Stderr:
 			c.stderr.add(data)
 		case typ == wire.EndRequest:
-			return c.ended(len(p) > 0)
+			return c.endOfResponse(len(p) > 0)
 		default:
 			return nil
 		}
@@ -55,8 +55,8 @@ func (c *call) Take(p []byte) error {
 	}
 }
 
-// ended judges a response at its END_REQUEST. extra: bytes have come behind that.
-func (c *call) ended(extra bool) error {
+// endOfResponse judges a response at its END_REQUEST. extra: bytes have come behind that.
+func (c *call) endOfResponse(extra bool) error {
 	end := c.dec.End()
 	switch err := end.Err(); {
 	case err != nil && c.Begun():
@@ -68,17 +68,17 @@ func (c *call) ended(extra bool) error {
 		return cgi.ErrIncomplete
 	}
 	if end.AppStatus != 0 {
-		c.Note(slog.LevelInfo, "application ended with an exit code", "code", end.AppStatus)
+		c.LogAt(slog.LevelInfo, "application ended with an exit code", "code", end.AppStatus)
 	}
 	if n := c.dec.Skipped(); n > 0 {
-		c.Note(slog.LevelWarn, "records that have no place in a response",
+		c.LogAt(slog.LevelWarn, "records that have no place in a response",
 			"upstream", c.Up.Name(), "number", n, "last", c.dec.Record().Type)
 	}
 	return c.Ended(c.m.set.KeepConn && c.dec.Reusable() && !extra)
 }
 
-// Hangup implements gateway.Protocol: END_REQUEST alone is the end.
-func (c *call) Hangup() error { return upstream.ErrCut }
+// ConnectionClosed implements gateway.Protocol: END_REQUEST alone is the end.
+func (c *call) ConnectionClosed() error { return upstream.ErrCut }
 
 // Script implements gateway.Protocol.
 func (c *call) Script() string { return strings.Clone(c.target.Name) }

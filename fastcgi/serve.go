@@ -29,7 +29,7 @@ func (m *module) serve(req *conn.Request, resp *conn.Response) int {
 	t := m.current()
 	target, err := m.rules.Resolve(t.files, path)
 	if err != nil {
-		return m.unknown(req, resp, err)
+		return m.statFailed(req, resp, err)
 	}
 	switch target.Kind {
 	case cgi.Script:
@@ -46,8 +46,8 @@ func (m *module) serve(req *conn.Request, resp *conn.Response) int {
 	return http.StatusNotFound
 }
 
-// unknown answers a request for a path whose stat fails other than by absence.
-func (m *module) unknown(req *conn.Request, resp *conn.Response, err error) int {
+// statFailed answers a request for a path whose stat fails other than by absence.
+func (m *module) statFailed(req *conn.Request, resp *conn.Response, err error) int {
 	m.Log.Warn("fastcgi: cannot look for the script", "request_id", req.ID(), "path", req.Path(),
 		"error", err)
 	switch {

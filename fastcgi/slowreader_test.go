@@ -19,9 +19,9 @@ import (
 // TestSlowReaderGivesWay: a client that reads a long answer slowly keeps its worker as long as
 // nobody waits for it, and loses it to a request that has waited.
 func TestSlowReaderGivesWay(t *testing.T) {
-	before := reverseproxy.PressAfter
-	reverseproxy.PressAfter = 0
-	defer func() { reverseproxy.PressAfter = before }()
+	before := reverseproxy.CrowdedAfter
+	reverseproxy.CrowdedAfter = 0
+	defer func() { reverseproxy.CrowdedAfter = before }()
 	up := fcgitest.Start(t, "unix", func(c *fcgitest.Conn) {
 		if c.Read().Get("QUERY_STRING") != "long" {
 			c.Reply(okHead + "hello")

@@ -48,7 +48,7 @@ func (m *module) openTree() (*tree, error) {
 	case err != nil && (s.CheckFile || s.ResolveRoot):
 		return nil, fmt.Errorf("cannot open the folder: %w", err)
 	case err != nil:
-		t.files = nothing{} // the folder is on the application's machine alone
+		t.files = emptyFS{} // the folder is on the application's machine alone
 	}
 	return t, nil
 }
@@ -88,8 +88,8 @@ func (m *module) sender(dir string) (conn.Handler, error) {
 	return servefiles.New(set, m.Env)
 }
 
-// nothing is the file system of a folder that is not on this machine.
-type nothing struct{}
+// emptyFS is the file system of a folder that is not on this machine.
+type emptyFS struct{}
 
 // Stat finds nothing.
-func (nothing) Stat(string) (cgi.Entry, error) { return cgi.Absent, nil }
+func (emptyFS) Stat(string) (cgi.Entry, error) { return cgi.Absent, nil }

@@ -64,9 +64,9 @@ func (s Settings) String() string {
 // scheme is what AUTH_TYPE is for a user that was found out here.
 const scheme = "Basic"
 
-// provedFor is for how long credentials that were right are not verified again. It is a variable
+// verifiedFor is for how long credentials that were right are not verified again. It is a variable
 // only for the tests.
-var provedFor = 5 * time.Minute
+var verifiedFor = 5 * time.Minute
 
 var ( // variables only for the tests
 	// maxWait is for how long a request waits for its verification.
@@ -145,7 +145,7 @@ func (g *guard) check(req *conn.Request, resp *conn.Response) (user string, stat
 	known := false // the credentials were right, for the hash that still counts
 	if e != nil {
 		var fresh bool
-		if known, fresh = e.proves(&digest, req.Loop().Time()); fresh {
+		if known, fresh = e.matches(&digest, req.Loop().Time()); fresh {
 			return e.name, 0
 		}
 	}
@@ -173,7 +173,7 @@ func (g *guard) check(req *conn.Request, resp *conn.Response) (user string, stat
 	if !pass || e == nil {
 		return g.refuse(resp)
 	}
-	e.proved.Store(&proof{digest, req.Loop().Time().Add(provedFor)})
+	e.proved.Store(&proof{digest, req.Loop().Time().Add(verifiedFor)})
 	return e.name, 0
 }
 
@@ -183,9 +183,9 @@ func (g *guard) refuse(resp *conn.Response) (user string, status int) {
 	return "", http.StatusUnauthorized
 }
 
-// proves reports whether credentials are those that were right the last time, and whether that is
+// matches reports whether credentials are those that were right the last time, and whether that is
 // so short a time ago that they need not be verified again.
-func (e *entry) proves(digest *[sha256.Size]byte, now time.Time) (known, fresh bool) {
+func (e *entry) matches(digest *[sha256.Size]byte, now time.Time) (known, fresh bool) {
 	p := e.proved.Load()
 	known = p != nil && subtle.ConstantTimeCompare(p.digest[:], digest[:]) == 1
 	return known, known && now.Before(p.until)

@@ -49,9 +49,10 @@ func newCache(s *Settings) *cache {
 	return c
 }
 
-// unread are the fields that no answer depends on: they differ between the requests of a page, and
-// say nothing of who asks. Any other field may have credentials.
-var unread = []string{"Accept", "Accept-Encoding", "Accept-Language", "Cache-Control", "Connection",
+// ignoredFields are the fields that no answer depends on: they differ between the requests of a
+// page, and say nothing of who asks. Any other field may have credentials.
+var ignoredFields = []string{"Accept", "Accept-Encoding", "Accept-Language", "Cache-Control",
+	"Connection",
 	"Content-Encoding", "Content-Length", "Content-Type", "DNT", "Expect", "If-Match",
 	"If-Modified-Since", "If-None-Match", "If-Range", "If-Unmodified-Since", "Keep-Alive", "Pragma",
 	"Priority", "Range", "Referer", "Sec-GPC", "Sec-WebSocket-Extensions", "Sec-WebSocket-Key",
@@ -62,7 +63,7 @@ var unread = []string{"Accept", "Accept-Encoding", "Accept-Language", "Cache-Con
 // scripts that cannot set a field send tokens in Sec-WebSocket-Protocol.
 func counts(name string) bool {
 	return !ascii.HasPrefixFold(name, "Sec-Fetch-") && !ascii.HasPrefixFold(name, "Sec-CH-") &&
-		!slices.ContainsFunc(unread, func(s string) bool { return ascii.EqualFold(s, name) })
+		!slices.ContainsFunc(ignoredFields, func(s string) bool { return ascii.EqualFold(s, name) })
 }
 
 // digest returns what stands for a request: for all that it has of credentials, for the client's

@@ -14,9 +14,9 @@ import (
 
 // ForgetAlways lets credentials that were right be verified again each time, until the test ends.
 func ForgetAlways(t testing.TB) {
-	before := provedFor
-	provedFor = 0
-	t.Cleanup(func() { provedFor = before })
+	before := verifiedFor
+	verifiedFor = 0
+	t.Cleanup(func() { verifiedFor = before })
 }
 
 // CheckAlways lets every request check the file, and wait for the result, until the test ends.
@@ -86,13 +86,13 @@ func Patience(t testing.TB, limit, known time.Duration) {
 func ForgetSuspects() {
 	gates.mu.Lock()
 	defer gates.mu.Unlock()
-	gates.wrong = suspects{}
+	gates.wrong = recentFailures{}
 }
 
 // Suspects tells whether a client network that has guessed is known d later, in a table that
 // another one has asked since if between is set.
 func Suspects(d, between time.Duration) bool {
-	var s suspects
+	var s recentFailures
 	now := time.Now()
 	a := netip.MustParseAddr("192.0.2.1")
 	s.add(a, now)
@@ -103,7 +103,7 @@ func Suspects(d, between time.Duration) bool {
 }
 
 // ProvedFor returns for how long credentials that were right are not verified again.
-func ProvedFor() time.Duration { return provedFor }
+func ProvedFor() time.Duration { return verifiedFor }
 
 // Proved tells for a user whose credentials were right d ago whether they are known and need not be
 // verified, and whether others are.
@@ -111,9 +111,9 @@ func Proved(d time.Duration) (known, fresh, others bool) {
 	now := time.Now()
 	var e entry
 	digest := [sha256.Size]byte{1}
-	e.proved.Store(&proof{digest, now.Add(provedFor)})
-	known, fresh = e.proves(&digest, now.Add(d))
-	others, _ = e.proves(new([sha256.Size]byte), now.Add(d))
+	e.proved.Store(&proof{digest, now.Add(verifiedFor)})
+	known, fresh = e.matches(&digest, now.Add(d))
+	others, _ = e.matches(new([sha256.Size]byte), now.Add(d))
 	return known, fresh, others
 }
 

@@ -45,9 +45,9 @@ var (
 const (
 	maxFile = 64 << 20 // bytes; beyond that the path is wrong
 
-	// settles is the age from which a file with the same times is the same file. Two changes within
+	// settleTime is the age from which a file with the same times is the same file. Two changes within
 	// a tick of the filesystem's clock leave the same times.
-	settles = 2 * time.Second
+	settleTime = 2 * time.Second
 )
 
 var epoch = time.Now()
@@ -163,7 +163,7 @@ func (f *file) read() (*table, error) {
 	}
 	f.seen = stampOf(info.Sys().(*syscall.Stat_t))
 	changed := time.Unix(f.seen.changed.Unix())
-	f.seen.settled = time.Since(changed) >= settles
+	f.seen.settled = time.Since(changed) >= settleTime
 	switch {
 	case !info.Mode().IsRegular():
 		return nil, fmt.Errorf("%s is no regular file", f.path)

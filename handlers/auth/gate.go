@@ -26,7 +26,7 @@ type gate struct {
 
 	mu      sync.Mutex
 	flights map[[sha256.Size]byte]*flight
-	wrong   suspects
+	wrong   recentFailures
 }
 
 // flight is a verification, and those who wait for it.
@@ -106,9 +106,9 @@ func (g *gate) leave(digest [sha256.Size]byte, f *flight) {
 	}
 }
 
-// suspects are client networks whose guesses were wrong: for a minute at least, and for two at
-// most.
-type suspects struct {
+// recentFailures are client networks whose guesses were wrong: for a minute at least, and for two
+// at most.
+type recentFailures struct {
 	recent, before map[netip.Addr]struct{}
 	began          time.Time // of recent
 }
@@ -116,21 +116,21 @@ type suspects struct {
 // maxSuspects bounds each of the two tables.
 const maxSuspects = 1 << 14
 
-func (s *suspects) add(clientNet netip.Addr, now time.Time) {
+func (s *recentFailures) add(clientNet netip.Addr, now time.Time) {
 	s.age(now)
 	if len(s.recent) < maxSuspects {
 		s.recent[clientNet] = struct{}{}
 	}
 }
 
-func (s *suspects) has(clientNet netip.Addr, now time.Time) bool {
+func (s *recentFailures) has(clientNet netip.Addr, now time.Time) bool {
 	s.age(now)
 	_, recent := s.recent[clientNet]
 	_, before := s.before[clientNet]
 	return recent || before
 }
 
-func (s *suspects) age(now time.Time) {
+func (s *recentFailures) age(now time.Time) {
 	past := now.Sub(s.began)
 	if past < time.Minute {
 		return

@@ -215,7 +215,7 @@ func (a *subrequest) check(req *conn.Request, resp *conn.Response) (status int) 
 	if a.cache != nil {
 		d = a.cache.digest(req)
 		if known := a.cache.find(d, req.Loop().Time()); known != nil {
-			a.pass(req, resp, known)
+			a.copyFields(req, resp, known)
 			return 0
 		}
 	}
@@ -232,7 +232,7 @@ func (a *subrequest) check(req *conn.Request, resp *conn.Response) (status int) 
 		if a.cache != nil && !header.Has("Set-Cookie") { // which is for this client alone
 			a.cache.add(d, said, req.Loop().Time())
 		}
-		a.pass(req, resp, said)
+		a.copyFields(req, resp, said)
 		return 0
 	case err == nil && a.maxBody > 0:
 		return a.relay(resp, status, &header, body)
@@ -327,10 +327,10 @@ func (a *subrequest) userOf(header *conn.Header) string {
 	return strings.Clone(name)
 }
 
-// pass gives a request that may pass what the route has said of it, in place of what the client
-// says in fields of the same names, and the client the fields of answer_headers. The module that
-// answers may clear what is in the header now, so a hook adds them.
-func (a *subrequest) pass(req *conn.Request, resp *conn.Response, said *answer) {
+// copyFields gives a request that may pass what the route has said of it, in place of what the
+// client says in fields of the same names, and the client the fields of answer_headers. The module
+// that answers may clear what is in the header now, so a hook adds them.
+func (a *subrequest) copyFields(req *conn.Request, resp *conn.Response, said *answer) {
 	req.Layer().ReplaceHeaders(a.reserved, said.copied)
 	if said.user != "" {
 		req.Layer().SetUser(said.user, "")

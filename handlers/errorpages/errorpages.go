@@ -188,7 +188,7 @@ func merge(h *conn.Header, before []conn.Field) {
 		h.Add(f.Name, f.Value)
 	}
 	for _, f := range page {
-		left := slices.ContainsFunc(notOfPage, func(name string) bool {
+		left := slices.ContainsFunc(dropFields, func(name string) bool {
 			return ascii.EqualFold(f.Name, name)
 		}) || slices.ContainsFunc(before, func(b conn.Field) bool {
 			return ascii.EqualFold(f.Name, b.Name) && (f.Value == b.Value || !isList(f.Name))
@@ -210,9 +210,9 @@ var (
 	ofBody = []string{"Content-Type", "Content-Length", "Content-Encoding", "Content-Language",
 		"Content-Disposition", "Content-Location", "ETag", "Last-Modified", "Accept-Ranges"}
 
-	// notOfPage are what a page's handler says of a file. The client has not asked for that file,
+	// dropFields are what a page's handler says of a file. The client has not asked for that file,
 	// and would take what it says for that of the one it has asked for.
-	notOfPage = []string{"ETag", "Last-Modified", "Accept-Ranges", "Content-Location",
+	dropFields = []string{"ETag", "Last-Modified", "Accept-Ranges", "Content-Location",
 		"Cache-Control", "Expires"}
 )
 

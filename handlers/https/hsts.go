@@ -43,9 +43,9 @@ func (h *HSTS) field() (string, error) {
 
 const fieldName = "Strict-Transport-Security"
 
-// keep adds the field to secure answers, also to errors, unless the handler has set it. Over http
-// it must not be sent (RFC 6797 section 7.2).
-func keep(value string) handlers.Middleware {
+// hstsMiddleware adds the field to secure answers, also to errors, unless the handler has set it.
+// Over http it must not be sent (RFC 6797 section 7.2).
+func hstsMiddleware(value string) handlers.Middleware {
 	hook := func(_ *conn.Request, resp *conn.Response, _ int) {
 		if h := resp.Header(); !h.Has(fieldName) {
 			h.Set(fieldName, value)

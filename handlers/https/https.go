@@ -50,7 +50,7 @@ func New(s Settings, port func() int) (handlers.Middleware, error) {
 		if err != nil {
 			return nil, &handlers.KeyError{Key: "hsts", Err: err}
 		}
-		layers = append(layers, keep(field))
+		layers = append(layers, hstsMiddleware(field))
 	}
 	return handlers.Chain(layers...), nil
 }
@@ -59,8 +59,8 @@ func New(s Settings, port func() int) (handlers.Middleware, error) {
 // this server, the client knows the proxy's ports and not those of this server; then the address
 // has the usual port.
 func (s Settings) redirectTo(port func() int) handlers.Middleware {
-	own := sync.OnceValue(func() conn.Handler { return moved(port()) })
-	usual := moved(usualPort)
+	own := sync.OnceValue(func() conn.Handler { return redirectHandler(port()) })
+	usual := redirectHandler(usualPort)
 	return func(next conn.Handler) conn.Handler {
 		return func(req *conn.Request, resp *conn.Response) int {
 			switch {
@@ -76,10 +76,11 @@ func (s Settings) redirectTo(port func() int) handlers.Middleware {
 
 const usualPort = 443
 
-// moved makes the handler that redirects to the https address with that port. Both statuses are
-// permanent, and let clients change the address that they have stored. Every client knows 301, and
-// many make a GET of a POST then; 308 keeps method and body (RFC 9110 section 15.4.9).
-func moved(port int) conn.Handler {
+// redirectHandler makes the handler that redirects to the https address with that port. Both
+// statuses are permanent, and let clients change the address that they have stored. Every client
+// knows 301, and many make a GET of a POST then; 308 keeps method and body (RFC 9110 section
+// 15.4.9).
+func redirectHandler(port int) conn.Handler {
 	to := "https://{host}{uri}"
 	if port != usualPort {
 		to = "https://{host}:" + strconv.Itoa(port) + "{uri}"

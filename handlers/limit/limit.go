@@ -160,8 +160,8 @@ func parseNetworks(key string, list []string) (*networks.Set, error) {
 	return s, nil
 }
 
-// Takes reports whether requests of a method may pass.
-func (s Settings) Takes(method string) bool {
+// AllowsMethod reports whether requests of a method may pass.
+func (s Settings) AllowsMethod(method string) bool {
 	return s.Methods == nil || slices.Contains(s.Methods, method) ||
 		method == http.MethodHead && slices.Contains(s.Methods, http.MethodGet)
 }

@@ -52,8 +52,8 @@ func (r Rate) String() string {
 // never goes back, and the client that comes again begins at that time or later. Many clients at
 // once may thereby share a rate, but a client never gets more than its own.
 type zone struct {
-	each  int64 // nanoseconds for a request
-	burst int64 // and for as many as may come at once
+	perRequest int64 // nanoseconds for a request
+	burst      int64 // and for as many as may come at once
 
 	locks [lockCount]struct {
 		sync.Mutex
@@ -63,8 +63,8 @@ type zone struct {
 }
 
 type slot struct {
-	key  uint64
-	paid int64 // on the caller's clock, in nanoseconds
+	key    uint64
+	freeAt int64 // on the caller's clock, in nanoseconds
 }
 
 const (
@@ -79,7 +79,7 @@ func newZone(r Rate, burst int) *zone {
 }
 
 func makeZone(each, burst int64) *zone {
-	return &zone{each: each, burst: burst, slots: make([]slot, rowLength*rowCount)}
+	return &zone{perRequest: each, burst: burst, slots: make([]slot, rowLength*rowCount)}
 }
 
 // has reports whether a client has requests that are not paid off.
@@ -90,7 +90,7 @@ func (z *zone) has(key uint64, now int64) bool {
 	defer lock.Unlock()
 	for _, p := range z.slots[row*rowLength:][:rowLength] {
 		if p.key == key {
-			return p.paid > now
+			return p.freeAt > now
 		}
 	}
 	return false
@@ -111,14 +111,14 @@ func (z *zone) take(key uint64, now int64) (wait int64) {
 			p = &slots[i]
 			break
 		}
-		if slots[i].paid < p.paid {
+		if slots[i].freeAt < p.freeAt {
 			p = &slots[i]
 		}
 	}
-	paid := max(p.paid, now) + z.each
+	paid := max(p.freeAt, now) + z.perRequest
 	if wait := paid - z.burst - now; wait > 0 {
 		return wait
 	}
-	p.key, p.paid = key, paid
+	p.key, p.freeAt = key, paid
 	return 0
 }

@@ -63,7 +63,7 @@ const (
 // mirror copies requests. All but counts and held stays as New has made it.
 type mirror struct {
 	set    Settings
-	below  string // to, without a slash at its end
+	prefix string // to, without a slash at its end
 	routes *handlers.SiteRoutes
 	counts []atomic.Int64 // of kind
 	held   atomic.Int64   // bytes of bodies that are still to come to their end
@@ -91,7 +91,7 @@ func New(s Settings, env handlers.Env) (handlers.Middleware, error) {
 			"%s is a path of the route %s, whose requests are copied; expected "+
 				"that of a route for copies", s.To, prefix)
 	}
-	m := &mirror{set: s, below: strings.TrimSuffix(s.To, "/"), routes: a.Routes,
+	m := &mirror{set: s, prefix: strings.TrimSuffix(s.To, "/"), routes: a.Routes,
 		counts: a.Counts(&kind, s.To),
 		log:    env.Log()}
 	return func(next conn.Handler) conn.Handler {
@@ -121,7 +121,7 @@ func (m *mirror) wants(req *conn.Request) bool {
 	if upgrade, ok := req.Layer().HeaderView("Upgrade"); ok && ascii.EqualFold(upgrade, "websocket") {
 		return false
 	}
-	below, ok := bytes.CutPrefix(req.Layer().PathView(), []byte(m.below))
+	below, ok := bytes.CutPrefix(req.Layer().PathView(), []byte(m.prefix))
 	return !ok || len(below) > 0 && below[0] != '/' // a client asks for the route of the copies
 }
 
@@ -136,12 +136,12 @@ func (m *mirror) copy(req *conn.Request) {
 		m.counts[busy].Add(1)
 		return
 	}
-	c := &job{mirror: m, loop: req.Loop(), copy: req.Layer().Copy(m.below), length: length}
+	c := &job{mirror: m, loop: req.Loop(), copy: req.Layer().Copy(m.prefix), length: length}
 	switch {
 	case length == 0:
 		c.start()
 	case req.Body().Tee(c.take):
-		req.Defer(c.give)
+		req.Defer(c.pass)
 	default: // a part is no copy
 		m.counts[bodies].Add(1)
 	}
@@ -187,8 +187,8 @@ func (j *job) take(p []byte, whole bool) {
 	}
 }
 
-// give gives up what has not begun when the request ends: nobody has read all of its body.
-func (j *job) give() {
+// pass gives up what has not begun when the request ends: nobody has read all of its body.
+func (j *job) pass() {
 	if !j.over {
 		j.drop(bodies)
 	}

@@ -20,11 +20,11 @@ func (c *call) inform() error {
 	c.begun = 0 // what was said of the first byte is true of the next head
 	var h conn.Header
 	c.fields(c.x.Text(), &h)
-	c.Informed = true
+	c.SentInterim = true
 	if c.gone {
 		return nil
 	}
-	return c.unwritable(c.Flow.Inform(c.x.Head.Status, &h))
+	return c.clientGone(c.Flow.Inform(c.x.Head.Status, &h))
 }
 
 // proceed lets the client send the body for which it expects 100 (Continue).
@@ -36,7 +36,7 @@ func (c *call) proceed() error {
 	if c.gone {
 		return nil
 	}
-	return c.unwritable(c.Flow.Inform(http.StatusContinue, nil))
+	return c.clientGone(c.Flow.Inform(http.StatusContinue, nil))
 }
 
 // open makes the head of the client's answer.
@@ -46,17 +46,17 @@ func (c *call) open() error {
 		if fails(h.Status) {
 			c.Up.NoteFailure()
 		} else {
-			c.Answers(h.Status)
+			c.NoteStatus(h.Status)
 		}
 		if c.Repeatable() && c.Up.Exclude() {
-			return reverseproxy.Next(h.Status)
+			return reverseproxy.RetryStatus(h.Status)
 		}
 	} else {
-		c.Answers(h.Status)
+		c.NoteStatus(h.Status)
 	}
 	text := c.x.Text()
 	c.headed, c.Status = true, h.Status
-	c.Converse()
+	c.BothMaySend()
 	if c.expects { // the client gets no 100 any more, so it may keep its body
 		c.expects, c.sendStopped = false, true
 	}
@@ -131,7 +131,7 @@ func (c *call) fields(text string, out *conn.Header) {
 				continue
 			}
 		}
-		if c.intercepted && !reverseproxy.Explains(h.Status, name) {
+		if c.intercepted && !reverseproxy.BelongsToStatus(h.Status, name) {
 			continue
 		}
 		if c.m.mapBack != nil {
@@ -189,11 +189,11 @@ func (c *call) returned(name, value string) bool {
 // body.
 func (c *call) returns(name string) bool {
 	return !http1.HopByHop(name) && !http1.Framing(name) && !c.named.has(name) && !c.Hides(name) &&
-		!ownAffair(name)
+		!isServerField(name)
 }
 
-// ownAffair reports whether a field is between an application and its server, and so not for the
-// client, whatever it says. Some name a path of the application's machine.
-func ownAffair(name string) bool {
+// isServerField reports whether a field is between an application and its server, and so not for
+// the client, whatever it says. Some name a path of the application's machine.
+func isServerField(name string) bool {
 	return ascii.HasPrefixFold(name, "X-Accel-") || ascii.EqualFold(name, "X-Sendfile")
 }

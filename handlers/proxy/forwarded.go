@@ -97,19 +97,19 @@ const (
 	ofNothing
 )
 
-const standIns = "\x00\x01\x02"
+const sampleBytes = "\x00\x01\x02"
 
 // readUsual makes the pieces. There are none where all requests need a look.
 func (m *module) readUsual() {
 	if m.forwards&(forwardsPort|forwardsRealIP) != 0 || m.set.ForwardedChain {
 		return
 	}
-	c := &call{passing: passing{m: m}}
+	c := &call{callState: callState{m: m}}
 	for i := range m.usual {
-		text := string(c.appendClient(nil, netip.IPv4Unspecified(), []byte(standIns[ofAddress:ofHost]),
-			[]byte(standIns[ofHost:ofID]), []byte(standIns[ofID:]), i == 1, nil))
+		text := string(c.appendClient(nil, netip.IPv4Unspecified(), []byte(sampleBytes[ofAddress:ofHost]),
+			[]byte(sampleBytes[ofHost:ofID]), []byte(sampleBytes[ofID:]), i == 1, nil))
 		for {
-			at := strings.IndexAny(text, standIns)
+			at := strings.IndexAny(text, sampleBytes)
 			if at < 0 {
 				m.usual[i] = append(m.usual[i], forwardedPiece{text, ofNothing})
 				break

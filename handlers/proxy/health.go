@@ -22,8 +22,8 @@ func (m *module) ping(c net.Conn, name string) (status int, body []byte, err err
 	} else if host == "client" || host == "upstream" {
 		host = m.hosts[name]
 	}
-	if m.speaks2(name) {
-		return ask2(c, host, h.Path)
+	if m.speaksHTTP2(name) {
+		return pingHTTP2(c, host, h.Path)
 	}
 	_, err = fmt.Fprintf(c, "GET %s HTTP/1.1\r\nHost: %s\r\nUser-Agent: lwango (health)\r\n"+
 		"Connection: close\r\n\r\n", h.Path, host)
@@ -49,13 +49,13 @@ func (m *module) ping(c net.Conn, name string) (status int, body []byte, err err
 	}
 }
 
-// speaks2 reports whether an address is asked by HTTP/2.
-func (m *module) speaks2(name string) bool {
+// speaksHTTP2 reports whether an address is asked by HTTP/2.
+func (m *module) speaksHTTP2(name string) bool {
 	return m.set.Version == "2" || strings.HasPrefix(name, "h2c://")
 }
 
-// ask2 asks for a path by HTTP/2 on c, whose deadline is the limit.
-func ask2(c net.Conn, host, path string) (status int, body []byte, err error) {
+// pingHTTP2 asks for a path by HTTP/2 on c, whose deadline is the limit.
+func pingHTTP2(c net.Conn, host, path string) (status int, body []byte, err error) {
 	dial := func(context.Context, string, string) (net.Conn, error) { return c, nil }
 	t := http.Transport{DialContext: dial, DialTLSContext: dial, Protocols: new(http.Protocols),
 		DisableCompression:     true,

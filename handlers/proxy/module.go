@@ -85,7 +85,7 @@ type module struct {
 func build(s Settings, env handlers.Env, p *upstream.Pool) (conn.Handler, error) {
 	m := &module{set: s, tunnels: tunnel.Limits{Idle: s.TunnelTimeout, Half: s.ReadTimeout}}
 	m.Route = reverseproxy.Route{Settings: &m.set.Settings, Module: "proxy", Env: env,
-		Log: env.Log(), Repeats: http1.Idempotent, Alone: upstream.JustUsed}
+		Log: env.Log(), Idempotent: http1.Idempotent, Exclusive: upstream.JustUsed}
 	m.Header = s.ProxyProtocol
 	security, err := m.Security(&s.TLS)
 	if err != nil {

@@ -112,7 +112,7 @@ func (c *call) appendHead(out []byte) []byte {
 	out = append(out, " HTTP/1.1\r\nHost: "...)
 	out = append(c.appendHost(out), "\r\n"...)
 
-	var s seen
+	var s seenFields
 	for fields, i := req.Layer().FieldViews(), 0; i < fields.Len(); i++ {
 		if name, value, line := fields.At(i); line != nil && !c.needsCheck(name) {
 			out = append(out, line...)
@@ -147,14 +147,14 @@ func put(out []byte, before string, piece []byte, behind string) []byte {
 	return append(out, behind...)
 }
 
-// seen is what a request's fields say that is put in another way.
-type seen struct {
+// seenFields is what a request's fields say that is put in another way.
+type seenFields struct {
 	via      string
 	trailers bool // TE
 }
 
 // appendField appends a field that needs a look, if it goes on.
-func (c *call) appendField(out, name, value []byte, s *seen) []byte {
+func (c *call) appendField(out, name, value []byte, s *seenFields) []byte {
 	switch {
 	case len(name) == len("Host") && ascii.EqualFold(name, "Host"):
 		// the head has it, and most have one

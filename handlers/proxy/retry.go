@@ -17,7 +17,7 @@ var causes = []string{"connect", "cut", "timeout"}
 var statuses = []string{"403", "404", "429", "500", "502", "503", "504"}
 
 // causesOf reads the key `retry`.
-func causesOf(names []string) (set reverseproxy.Causes, answers []int, err error) {
+func causesOf(names []string) (set reverseproxy.RetryCauses, answers []int, err error) {
 	for _, name := range names {
 		if i := slices.Index(causes, name); i >= 0 {
 			set |= 1 << i

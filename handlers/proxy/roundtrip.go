@@ -33,11 +33,11 @@ func (c *call) RoundTrip() error {
 	return c.move()
 }
 
-// unwritable deals with the error of a write to the client. With ignore_client_abort the exchange
+// clientGone deals with the error of a write to the client. With ignore_client_abort the exchange
 // goes on without a client that takes no more, and there is no error. That is decided where the
 // error comes up: a return from take would leave bytes of the upstream behind, which nobody takes
 // any more.
-func (c *call) unwritable(err error) error {
+func (c *call) clientGone(err error) error {
 	if err == nil || !c.IgnoreClientAbort || !errors.Is(err, reverseproxy.ErrClient) {
 		return err
 	}
@@ -46,8 +46,8 @@ func (c *call) unwritable(err error) error {
 	return nil
 }
 
-// drops reports that the rest of the answer is read for the connection's sake alone.
-func (c *call) drops() bool { return c.Flow.Discarded() && !c.gone }
+// dropsBody reports that the rest of the answer is read for the connection's sake alone.
+func (c *call) dropsBody() bool { return c.Flow.Discarded() && !c.gone }
 
 // move moves bytes in both directions until the answer is complete.
 func (c *call) move() error {
@@ -59,8 +59,8 @@ func (c *call) move() error {
 				return err
 			}
 		}
-		if c.Flow.Late() && !c.gone {
-			if err := c.unwritable(c.Flow.Pour(c.headed)); err != nil {
+		if c.Flow.HasHeld() && !c.gone {
+			if err := c.clientGone(c.Flow.WriteHeld(c.headed)); err != nil {
 				return err
 			}
 		}
@@ -135,7 +135,7 @@ func (c *call) send() (moved bool, err error) {
 // write writes to the upstream. If that does not take the request any more, its answer still
 // counts: so that is no error.
 func (c *call) write(p []byte) {
-	if len(p) > 0 && !(c.sent && c.Again && c.x.PutOff(p)) {
+	if len(p) > 0 && !(c.sent && c.Retryable && c.x.PutOff(p)) {
 		if _, err := c.x.Write(p); err != nil {
 			c.sendStopped = true
 		}
@@ -182,8 +182,8 @@ func (c *call) appendBody(out []byte) ([]byte, error) {
 	return out, err
 }
 
-// starved reports that the call has nothing to send until the client's next bytes come.
-func (c *call) starved() bool {
+// awaitsBody reports that the call has nothing to send until the client's next bytes come.
+func (c *call) awaitsBody() bool {
 	return c.Unspooled && !c.sent && !c.sendStopped && !c.expects && c.x.Held() == 0
 }
 
@@ -192,10 +192,10 @@ func (c *call) starved() bool {
 func (c *call) wait() error {
 	limit, full := c.limit(), c.Flow.Full()
 	expects := c.expects && c.x.Held() == 0 // otherwise the limit is that of sending
-	starved := c.starved()
+	starved := c.awaitsBody()
 	for {
 		var err error
-		if c.Flow.Stuck() && !c.gone || starved {
+		if c.Flow.ClientFull() && !c.gone || starved {
 			var room [2]loop.Source
 			sources := c.x.Sources(room[:0], !full)
 			if full && limit < 0 {
@@ -208,12 +208,12 @@ func (c *call) wait() error {
 		switch {
 		case err == nil || !errors.Is(err, os.ErrDeadlineExceeded):
 			return err
-		case c.drops():
+		case c.dropsBody():
 			return c.ended()
 		case expects:
 			return c.proceed()
 		}
-		late := c.late()
+		late := c.timeout()
 		if limit = 0; c.headed && c.x.Held() == 0 {
 			limit = c.SincePing(late.After, c.x.LastPing(), starved)
 		}
@@ -226,22 +226,22 @@ func (c *call) wait() error {
 // limit returns how long the next wait may take.
 func (c *call) limit() time.Duration {
 	switch {
-	case c.drops():
+	case c.dropsBody():
 		return max(time.Until(c.dropUntil), 0)
 	case c.x.Held() > 0:
-	case c.Flow.Full(), c.starved() && !c.headed:
+	case c.Flow.Full(), c.awaitsBody() && !c.headed:
 		return -1 // how long the client may take is for the server to say
 	case c.expects:
 		return max(time.Until(c.expired), 0)
 	case !c.headed && c.begun > 0:
 		// A head that comes byte by byte has to be complete in that time, too.
-		return max(c.late().After-(loop.Now()-c.begun), 0)
+		return max(c.timeout().After-(loop.Now()-c.begun), 0)
 	}
-	return c.late().After
+	return c.timeout().After
 }
 
-// late returns the error of a wait that has taken too long.
-func (c *call) late() reverseproxy.Timeout {
+// timeout returns the error of a wait that has taken too long.
+func (c *call) timeout() reverseproxy.Timeout {
 	set := &c.m.set
 	switch {
 	case c.x.Held() > 0:
@@ -249,7 +249,7 @@ func (c *call) late() reverseproxy.Timeout {
 	case !c.headed && c.begun == 0:
 		return reverseproxy.Timeout{Key: "first_byte_timeout", After: set.FirstByteTimeout}
 	}
-	return reverseproxy.Timeout{Key: "read_timeout", After: set.ReadTimeout, Both: c.starved()}
+	return reverseproxy.Timeout{Key: "read_timeout", After: set.ReadTimeout, BothSides: c.awaitsBody()}
 }
 
 // receive takes the bytes that have come, and reports whether those were all. An upstream that is
@@ -259,13 +259,13 @@ func (c *call) receive() (empty bool, err error) {
 	buf := c.Req.Thread.Loop().TakeBuffer()
 	defer c.Req.Thread.Loop().PutBuffer(buf) // also when the thread is killed
 	for got := 0; ; got += len(buf) {
-		if got >= reverseproxy.AtOnce || c.Flow.Full() || got > 0 && c.x.Due() {
+		if got >= reverseproxy.ReadAtOnce || c.Flow.Full() || got > 0 && c.x.Due() {
 			return false, nil
 		}
 		switch err := c.x.Receive(buf[:]); {
 		case err == stream.ErrWouldBlock:
 			return true, c.pause()
-		case err != nil && c.drops():
+		case err != nil && c.dropsBody():
 			return false, c.ended()
 		case err != nil:
 			return false, err
@@ -288,7 +288,7 @@ func (c *call) take() error {
 	for {
 		e, data, err := c.x.Next()
 		switch {
-		case err != nil && c.drops():
+		case err != nil && c.dropsBody():
 			return c.ended()
 		case err != nil:
 			if errors.As(err, new(*http1.Error)) { // whose status is for a request
@@ -301,13 +301,13 @@ func (c *call) take() error {
 			err = c.inform()
 		case e == httpclient.Final:
 			err = c.open()
-		case e == httpclient.Data && c.drops():
+		case e == httpclient.Data && c.dropsBody():
 			if c.dropped += len(data); c.dropped > dropBytes {
 				return c.ended()
 			}
 		case e == httpclient.Data:
 			c.pushed = false
-			err = c.unwritable(c.Flow.Write(data))
+			err = c.clientGone(c.Flow.Write(data))
 		case e == httpclient.Done:
 			return c.ended()
 		}
@@ -324,7 +324,7 @@ func (c *call) pause() error {
 		return nil
 	}
 	c.pushed = true
-	return c.unwritable(c.Flow.Flush())
+	return c.clientGone(c.Flow.Flush())
 }
 
 // ended is called at the end of the answer, or when the rest is of no interest. It lets go of the
@@ -337,7 +337,7 @@ func (c *call) ended() error {
 	}
 	if c.trailer() {
 		// They go out behind chunks only, so the head has to go out first.
-		if err := c.unwritable(c.Flow.Flush()); err != nil {
+		if err := c.clientGone(c.Flow.Flush()); err != nil {
 			return err
 		}
 	}

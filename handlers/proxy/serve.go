@@ -27,11 +27,11 @@ var errUpgrade = errors.New("the upstream has changed to a protocol that was not
 // holds no more than its call; so what is needed only while bytes move is not part of it.
 type call struct {
 	x httpclient.Exchange // keeps some memory from call to call
-	passing
+	callState
 }
 
-// passing is what a call begins with anew.
-type passing struct {
+// callState is what a call begins with anew.
+type callState struct {
 	reverseproxy.Call
 	m *module
 
@@ -106,7 +106,7 @@ func (c *call) chunked() bool { return c.Length < 0 }
 // Finish implements reverseproxy.RoundTripper.
 func (c *call) Finish() int {
 	if c.Status == http.StatusSwitchingProtocols {
-		c.Note() // the access log's entry is made as the tunnel begins
+		c.LogUpstream() // the access log's entry is made as the tunnel begins
 		return c.tunnel(c.unparsed)
 	}
 	if err := c.Flow.Drain(true); err != nil {
@@ -126,6 +126,6 @@ var calls = sync.Pool{New: func() any { return new(call) }}
 func (c *call) free() {
 	c.Free()
 	c.x.Reset()
-	c.passing = passing{}
+	c.callState = callState{}
 	calls.Put(c)
 }

@@ -19,9 +19,9 @@ import (
 // TestSlowReaderGivesWay: a client that reads a long answer slowly keeps its slot at the upstream
 // as long as nobody waits for it, and loses it to a request that has waited.
 func TestSlowReaderGivesWay(t *testing.T) {
-	before := reverseproxy.PressAfter
-	reverseproxy.PressAfter = 0
-	defer func() { reverseproxy.PressAfter = before }()
+	before := reverseproxy.CrowdedAfter
+	reverseproxy.CrowdedAfter = 0
+	defer func() { reverseproxy.CrowdedAfter = before }()
 	o := start(t, func(p *originConn) {
 		for req := p.request(); req != nil; req = p.request() {
 			if req.URL.Path != "/long" {

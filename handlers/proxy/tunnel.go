@@ -115,7 +115,7 @@ func (j *tunnelKeeper) Run(thread *loop.Thread) (idle time.Duration, more bool) 
 			}
 			return 0, false
 		case again:
-		case j.still():
+		case j.idleState():
 			if !j.stream.WakeOnReady(thread, true, false) {
 				return left, true
 			}
@@ -141,8 +141,8 @@ func (j *tunnelKeeper) idle(thread *loop.Thread) {
 		"request_id", conn.TakenID(thread), "upstream", j.lease.Name())
 }
 
-// still reports that all there is has moved, and that either side may say more.
-func (j *tunnelKeeper) still() bool {
+// idleState reports that all there is has moved, and that either side may say more.
+func (j *tunnelKeeper) idleState() bool {
 	return !j.Client.Ended && !j.Up.Ended && j.Client.Held() == 0 && j.Up.Held() == 0 && !j.sentClose()
 }
 

@@ -45,9 +45,9 @@ func OpenAccel(root string, redirect bool, env handlers.Env) (*Accel, error) {
 	return a, nil
 }
 
-// Takes reports whether a heeds what an application names in X-Accel-Redirect and X-Sendfile; "" is
-// none.
-func (a *Accel) Takes(redirect, sendfile string) bool {
+// Handles reports whether a heeds what an application names in X-Accel-Redirect and X-Sendfile; ""
+// is none.
+func (a *Accel) Handles(redirect, sendfile string) bool {
 	return redirect != "" && (a.routes != nil || a.sender != nil) ||
 		sendfile != "" && a.sender != nil
 }

@@ -14,7 +14,7 @@ import (
 // answer decides between the whole file, ranges of it and none of it. It owns f, and sets header
 // fields only once the status is certain: caches must not keep an error page for as long as the
 // file.
-func (m *module) answer(req *conn.Request, resp *conn.Response, f *opened) int {
+func (m *module) answer(req *conn.Request, resp *conn.Response, f *regularFile) int {
 	facts := f.facts
 	switch status := http1.Precondition(req.Layer(), facts.validators(), true); status {
 	case http.StatusNotModified:
@@ -45,7 +45,7 @@ func (m *module) answer(req *conn.Request, resp *conn.Response, f *opened) int {
 }
 
 // whole answers with all of f.
-func (m *module) whole(req *conn.Request, resp *conn.Response, f *opened) {
+func (m *module) whole(req *conn.Request, resp *conn.Response, f *regularFile) {
 	m.describe(resp, f.facts)
 	setType(resp, f.facts)
 	encoded, as := m.encoded(req, resp, f)
@@ -73,7 +73,7 @@ func (m *module) whole(req *conn.Request, resp *conn.Response, f *opened) {
 }
 
 // setPiece makes n bytes of f from off on the body.
-func setPiece(resp *conn.Response, f *opened, off, n int64) {
+func setPiece(resp *conn.Response, f *regularFile, off, n int64) {
 	switch {
 	case f.from != nil:
 		f.at = off
@@ -88,7 +88,7 @@ func setPiece(resp *conn.Response, f *opened, off, n int64) {
 }
 
 // setType sets the media type, unless the handler that named the file has set one, and the coding.
-func setType(resp *conn.Response, facts *facts) {
+func setType(resp *conn.Response, facts *metadata) {
 	h := resp.Header()
 	if !h.Has("Content-Type") {
 		h.Set("Content-Type", facts.contentType)
@@ -104,7 +104,7 @@ const smallBody = 16 << 10
 
 // describe sets the fields that a 200, a 206 and a 304 have in common (RFC 9110 section 15.4.5).
 // What says already how the answer may be kept stays.
-func (m *module) describe(resp *conn.Response, facts *facts) {
+func (m *module) describe(resp *conn.Response, facts *metadata) {
 	h := resp.Header()
 	h.Set("ETag", facts.etag)
 	if facts.lastModified != "" {
@@ -117,7 +117,7 @@ func (m *module) describe(resp *conn.Response, facts *facts) {
 
 // ranges answers a Range field: 206, or 416 if no range lies in the file. It returns 0, and f is
 // still open, if the field is to be ignored.
-func (m *module) ranges(req *conn.Request, resp *conn.Response, f *opened) int {
+func (m *module) ranges(req *conn.Request, resp *conn.Response, f *regularFile) int {
 	facts := f.facts
 	values := req.Header().Values("Range")
 	if len(values) != 1 {

@@ -48,7 +48,7 @@ func (r *root) openCold(t *loop.Thread, name string) (int, syscall.Errno) {
 // t waits also if its client has left: a disk answers, and the client may have ended its own half
 // of the connection only.
 func elsewhere[T any](t *loop.Thread, open func() (T, error), close func(T)) (T, error) {
-	a := &arrival[T]{close: close}
+	a := &delivery[T]{close: close}
 	defer a.leave()
 	defer t.KeepWaiting(t.KeepWaiting(true))
 	if err := t.Await(-1, func(context.Context) error { return a.put(open()) }); err != nil {
@@ -58,8 +58,8 @@ func elsewhere[T any](t *loop.Thread, open func() (T, error), close func(T)) (T,
 	return a.take(), nil
 }
 
-// arrival is what a worker opens for a thread, which may be killed before it is there.
-type arrival[T any] struct {
+// delivery is what a worker opens for a thread, which may be killed before it is there.
+type delivery[T any] struct {
 	close func(T)
 
 	mu   sync.Mutex
@@ -68,7 +68,7 @@ type arrival[T any] struct {
 	what T
 }
 
-func (a *arrival[T]) put(what T, err error) error {
+func (a *delivery[T]) put(what T, err error) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	switch {
@@ -81,7 +81,7 @@ func (a *arrival[T]) put(what T, err error) error {
 	return err
 }
 
-func (a *arrival[T]) take() T {
+func (a *delivery[T]) take() T {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.full = false
@@ -89,7 +89,7 @@ func (a *arrival[T]) take() T {
 }
 
 // leave closes what was not taken, now or when it is there.
-func (a *arrival[T]) leave() {
+func (a *delivery[T]) leave() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.left = true

@@ -20,7 +20,7 @@ import (
 // client gets depends on the codings that it accepts. What counts is the type that the answer has
 // so far: the handler that named the file may have set it. One that a rule sets behind the handler
 // is not known yet.
-func (m *module) negotiated(resp *conn.Response, f *opened) bool {
+func (m *module) negotiated(resp *conn.Response, f *regularFile) bool {
 	if m.coding == nil || f.facts.coding != coding.Identity {
 		return m.coding != nil
 	}
@@ -31,7 +31,7 @@ func (m *module) negotiated(resp *conn.Response, f *opened) bool {
 // encoded while it is sent, or not at all. What is not kept is made, once for all that ask for it
 // meanwhile. The header has the answer's Content-Type.
 func (m *module) encoded(req *conn.Request, resp *conn.Response,
-	f *opened) (*loop.Promise[[]byte], coding.Coding) {
+	f *regularFile) (*loop.Promise[[]byte], coding.Coding) {
 	h := resp.Header()
 	if m.cache == nil || f.facts.size > m.cache.MaxFile() || h.Has("Content-Encoding") ||
 		!m.coding.Worth(f.facts.size, h.Get("Content-Type")) {
@@ -57,7 +57,7 @@ var untouched = settled
 // key names the present state of f. It reports false if that may change without another time of
 // change, since it has changed just now; and for a file that cannot be read any more once the
 // request is over.
-func (m *module) key(f *opened, now time.Time) (key coding.Key, ok bool) {
+func (m *module) key(f *regularFile, now time.Time) (key coding.Key, ok bool) {
 	key = coding.Key{Size: f.facts.size, Modified: f.facts.mtime.Nano()}
 	at := key.Modified
 	if m.fsys == nil {
@@ -78,7 +78,7 @@ var sources atomic.Uint64
 
 // encode fills the cache. It reads the file off the loop, and not from f: the request may be over
 // before.
-func (m *module) encode(l *loop.Loop, key coding.Key, f *opened) {
+func (m *module) encode(l *loop.Loop, key coding.Key, f *regularFile) {
 	unchanged := func() bool { return true }
 	switch {
 	case f.content != nil:

@@ -34,7 +34,7 @@ func Load(path string, change func()) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	f := &opened{fd: fd, users: 1}
+	f := &regularFile{fd: fd, users: 1}
 	defer f.Close()
 	var st unix.Stat_t
 	if err := unix.Fstat(fd, &st); err != nil {

@@ -14,8 +14,8 @@ import (
 	"github.com/lwango/lwango/internal/wire/mediatype"
 )
 
-// facts are the header values that describe one state of one file.
-type facts struct {
+// metadata are the header values that describe one state of one file.
+type metadata struct {
 	name  string
 	size  int64
 	mtime unix.Timespec
@@ -54,8 +54,8 @@ func stateOf(st *unix.Stat_t) (state inode) {
 // machines behind one address give copies of the same file the same tag. But where that time says
 // nothing, the inode and its change are there instead, and there is no date.
 // That of a sibling (see siblingKey) names its coding.
-func newFacts(name []byte, st *unix.Stat_t, own map[string]string, now time.Time) *facts {
-	f := &facts{name: string(name), size: st.Size, mtime: st.Mtim, state: stateOf(st)}
+func newFacts(name []byte, st *unix.Stat_t, own map[string]string, now time.Time) *metadata {
+	f := &metadata{name: string(name), size: st.Size, mtime: st.Mtim, state: stateOf(st)}
 	file, encoding, _ := strings.Cut(f.name, "\x00")
 	f.contentType = mediatype.Of(file, own)
 	f.coding, _ = coding.Named(encoding)
@@ -88,40 +88,40 @@ func newFacts(name []byte, st *unix.Stat_t, own map[string]string, now time.Time
 
 // dated reports whether it is known when the file was changed. Where it is not, conditions by a
 // date do not count (RFC 9110 sections 13.1.3 and 13.1.4).
-func (f *facts) dated() bool { return f.lastModified != "" }
+func (f *metadata) dated() bool { return f.lastModified != "" }
 
-func (f *facts) validators() http1.Validators {
+func (f *metadata) validators() http1.Validators {
 	return http1.Validators{ETag: f.etag, Modified: f.modified, Dated: f.dated()}
 }
 
 // same reports whether f describes the file that st was taken of.
-func (f *facts) same(name []byte, st *unix.Stat_t) bool {
+func (f *metadata) same(name []byte, st *unix.Stat_t) bool {
 	return f.size == st.Size && f.mtime == st.Mtim && f.state == stateOf(st) && f.name == string(name)
 }
 
 // again reports whether the file was opened within the last second, and notes that it is now. Any
 // goroutine may call it.
-func (f *facts) again(now time.Time) bool {
+func (f *metadata) again(now time.Time) bool {
 	ms := now.UnixMilli()
 	return ms-f.asked.Swap(ms) < cachedFor.Milliseconds()
 }
 
-// factsCache keeps the values of the files that clients ask for most, so that they are not written
-// each time that a file is opened. It keeps no state of files: the values are compared with that of
-// the open file. Files share slots, and a slot holds the one that was asked for last. So the memory
-// is bounded, and loops need neither a lock nor a list of what is there.
-type factsCache struct {
+// metadataCache keeps the values of the files that clients ask for most, so that they are not
+// written each time that a file is opened. It keeps no state of files: the values are compared with
+// that of the open file. Files share slots, and a slot holds the one that was asked for last. So
+// the memory is bounded, and loops need neither a lock nor a list of what is there.
+type metadataCache struct {
 	seed  maphash.Seed
-	slots [512]atomic.Pointer[facts]
+	slots [512]atomic.Pointer[metadata]
 }
 
 // maxCachedName bounds the names in the slots: clients choose them.
 const maxCachedName = 256
 
-func newFactsCache() *factsCache { return &factsCache{seed: maphash.MakeSeed()} }
+func newFactsCache() *metadataCache { return &metadataCache{seed: maphash.MakeSeed()} }
 
 // get returns the facts of the file. Any goroutine may call it.
-func (c *factsCache) get(name []byte, st *unix.Stat_t, own map[string]string) *facts {
+func (c *metadataCache) get(name []byte, st *unix.Stat_t, own map[string]string) *metadata {
 	if len(name) > maxCachedName {
 		return newFacts(name, st, own, time.Now())
 	}

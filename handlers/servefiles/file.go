@@ -14,10 +14,10 @@ import (
 	"github.com/lwango/lwango/stream"
 )
 
-// opened is an open regular file. It belongs to the request that has opened it, or, once it is on a
-// cache, to the threads of a loop: those that send from it, and the cache's.
-type opened struct {
-	facts   *facts
+// regularFile is an open regular file. It belongs to the request that has opened it, or, once it is
+// on a cache, to the threads of a loop: those that send from it, and the cache's.
+type regularFile struct {
+	facts   *metadata
 	fd      int    // what conn sends from by sendfile, or reads; -1: content is all of the file
 	content []byte // of a small file in a cache; it does not change
 
@@ -39,14 +39,15 @@ type opened struct {
 	until time.Time
 }
 
-// spent are opened files without users. Most files that are not in a cache have one for a request.
-var spent = sync.Pool{New: func() any { return new(opened) }}
+// regularFiles are opened files without users. Most files that are not in a cache have one for a
+// request.
+var regularFiles = sync.Pool{New: func() any { return new(regularFile) }}
 
 // Fd returns the descriptor.
-func (f *opened) Fd() uintptr { return uintptr(f.fd) }
+func (f *regularFile) Fd() uintptr { return uintptr(f.fd) }
 
 // Read reads on. It is for a file that is not in a cache: requests would share the offset.
-func (f *opened) Read(p []byte) (int, error) {
+func (f *regularFile) Read(p []byte) (int, error) {
 	n, err := f.readAt(p, f.at)
 	f.at += int64(n)
 	return n, err
@@ -54,7 +55,7 @@ func (f *opened) Read(p []byte) (int, error) {
 
 // readAt reads what one call gives, at the given offset. If that has to come from a disk, the
 // running thread waits for it, and its loop does not.
-func (f *opened) readAt(p []byte, offset int64) (int, error) {
+func (f *regularFile) readAt(p []byte, offset int64) (int, error) {
 	if f.content != nil || len(p) == 0 {
 		return readOnce(p, func() (int, error) {
 			return copy(p, f.content[min(offset, int64(len(f.content))):]), nil
@@ -76,7 +77,7 @@ func (f *opened) readAt(p []byte, offset int64) (int, error) {
 }
 
 // content is an open file for byteranges.
-type content struct{ *opened }
+type content struct{ *regularFile }
 
 // ReadAt is readAt, and may read less than p has room for.
 func (c content) ReadAt(p []byte, offset int64) (int, error) { return c.readAt(p, offset) }
@@ -84,7 +85,7 @@ func (c content) ReadAt(p []byte, offset int64) (int, error) { return c.readAt(p
 // counted counts the descriptor for the request, which will hold it while its client takes the
 // file. If the requests of the client hold too many, counted closes f and reports false. What is in
 // a cache is counted there.
-func (f *opened) counted(req *conn.Request) bool {
+func (f *regularFile) counted(req *conn.Request) bool {
 	if f.fd < 0 || f.users > 1 || req.Layer().TakeDescriptor() == nil {
 		return true
 	}
@@ -93,7 +94,7 @@ func (f *opened) counted(req *conn.Request) bool {
 }
 
 // unchanged reports whether the open file is still as its facts say.
-func (f *opened) unchanged() bool {
+func (f *regularFile) unchanged() bool {
 	var st unix.Stat_t
 	return unix.Fstat(f.fd, &st) == nil && st.Size == f.facts.size && st.Mtim == f.facts.mtime &&
 		stateOf(&st) == f.facts.state
@@ -103,7 +104,7 @@ func (f *opened) unchanged() bool {
 // is not as its facts say any more: another process may have written to it since they were taken,
 // and contents that are kept must have the entity tag of their own state. If the thread is killed
 // while it waits for a disk, load closes f, which only that thread has.
-func (f *opened) load() bool {
+func (f *regularFile) load() bool {
 	killed := true
 	defer func() {
 		if killed {
@@ -142,13 +143,13 @@ func readOnce(p []byte, read func() (int, error)) (int, error) {
 }
 
 // Close closes the descriptor when the last user has called it. A user calls it once.
-func (f *opened) Close() error {
+func (f *regularFile) Close() error {
 	if f.users--; f.users > 0 {
 		return nil
 	}
 	fd, file := f.fd, f.file
-	*f = opened{}
-	spent.Put(f)
+	*f = regularFile{}
+	regularFiles.Put(f)
 	if file != nil {
 		return file.Close()
 	}

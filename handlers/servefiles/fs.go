@@ -63,17 +63,19 @@ func away[T any](m *module, t *loop.Thread, open func() (T, error), close func(T
 }
 
 // openFS is open for a file of fsys.
-func (m *module) openFS(t *loop.Thread, key, name string) (*opened, int) {
+func (m *module) openFS(t *loop.Thread, key, name string) (*regularFile, int) {
 	if !fs.ValidPath(name) {
 		return nil, http.StatusNotFound // such as "a.txt/"
 	}
-	f, err := (*opened)(nil), errUnhashed
+	f, err := (*regularFile)(nil), errUnhashed
 	if m.inMemory {
 		f, err = m.openName(key, name, hashedAtOnce)
 	}
 	if err == errUnhashed {
-		f, err = elsewhere(t, func() (*opened, error) { return m.openName(key, name, math.MaxInt64) },
-			func(f *opened) { _ = f.Close() })
+		f, err = elsewhere(t, func() (*regularFile, error) {
+			return m.openName(key, name, math.MaxInt64)
+		},
+			func(f *regularFile) { _ = f.Close() })
 	}
 	switch {
 	case err == nil:
@@ -84,7 +86,7 @@ func (m *module) openFS(t *loop.Thread, key, name string) (*opened, int) {
 	}
 	status := statusOfFS(err)
 	if status != http.StatusNotFound {
-		m.complain([]byte(name), err)
+		m.logUnreadable([]byte(name), err)
 	}
 	return nil, status
 }
@@ -114,7 +116,7 @@ const hashedAtOnce = 16 << 10
 
 // openName opens a regular file of fsys. Its facts are those of key, see openAs. The error is
 // errUnhashed if more than mayHash bytes are to be hashed for them.
-func (m *module) openName(key, name string, mayHash int64) (f *opened, err error) {
+func (m *module) openName(key, name string, mayHash int64) (f *regularFile, err error) {
 	file, err := m.fsys.Open(name)
 	if err != nil {
 		return nil, err
@@ -133,7 +135,7 @@ func (m *module) openName(key, name string, mayHash int64) (f *opened, err error
 	case !info.Mode().IsRegular():
 		return nil, fs.ErrNotExist
 	}
-	f = &opened{fd: -1, users: 1, slow: !m.inMemory}
+	f = &regularFile{fd: -1, users: 1, slow: !m.inMemory}
 	if at, ok := file.(io.ReaderAt); ok {
 		f.file, f.from = file, at
 	} else if f.content, err = io.ReadAll(io.LimitReader(file, maxRead+1)); err != nil {
@@ -146,7 +148,9 @@ func (m *module) openName(key, name string, mayHash int64) (f *opened, err error
 }
 
 // factsFS returns the facts of an open file of fsys.
-func (m *module) factsFS(name string, info fs.FileInfo, f *opened, mayHash int64) (*facts, error) {
+func (m *module) factsFS(
+	name string, info fs.FileInfo, f *regularFile, mayHash int64,
+) (*metadata, error) {
 	st := &unix.Stat_t{Size: info.Size()}
 	if at := info.ModTime(); !at.IsZero() {
 		st.Mtim = unix.NsecToTimespec(at.UnixNano())
@@ -158,8 +162,8 @@ func (m *module) factsFS(name string, info fs.FileInfo, f *opened, mayHash int64
 	if ok || !unknownTime(st.Mtim) {
 		return m.facts.get([]byte(name), st, m.types), nil
 	}
-	if kept, ok := m.hashed.Load(name); ok && kept.(*facts).size == info.Size() {
-		return kept.(*facts), nil
+	if kept, ok := m.hashed.Load(name); ok && kept.(*metadata).size == info.Size() {
+		return kept.(*metadata), nil
 	}
 	if info.Size() > mayHash {
 		return nil, errUnhashed
@@ -177,7 +181,7 @@ func (m *module) factsFS(name string, info fs.FileInfo, f *opened, mayHash int64
 }
 
 // ReadAt implements io.ReaderAt for a file of an fs.FS.
-func (f *opened) ReadAt(p []byte, offset int64) (int, error) {
+func (f *regularFile) ReadAt(p []byte, offset int64) (int, error) {
 	if f.from != nil {
 		return f.from.ReadAt(p, offset)
 	}
@@ -189,7 +193,7 @@ func (f *opened) ReadAt(p []byte, offset int64) (int, error) {
 }
 
 // readFS is readAt for a file of an fs.FS.
-func (f *opened) readFS(p []byte, offset int64) (n int, err error) {
+func (f *regularFile) readFS(p []byte, offset int64) (n int, err error) {
 	if !f.slow {
 		n, err = f.from.ReadAt(p, offset)
 	} else {

@@ -120,7 +120,7 @@ func (m *module) list(req *conn.Request, resp *conn.Response, path []byte) int {
 
 func (m *module) notListed(path []byte, err error) (status int) {
 	if status = statusOfFS(err); status != http.StatusNotFound {
-		m.complain(path, err)
+		m.logUnreadable(path, err)
 	}
 	return status
 }

@@ -181,10 +181,10 @@ type module struct {
 	loops        func() []*loop.Loop
 
 	// Safe from any goroutine.
-	facts      *factsCache
+	facts      *metadataCache
 	hashed     sync.Map     // name to *facts, of files without a time, which do not change
 	openCaches sync.Map     // *loop.Loop to *openCache, those that are not empty
-	complained atomic.Int64 // Unix second
+	lastLogged atomic.Int64 // Unix second
 	listings   *listings
 }
 
@@ -194,10 +194,10 @@ func (m *module) source(name []byte) bool {
 	return len(m.scripts) > 0 && names.Source(name, m.scripts)
 }
 
-// complain logs a file that exists and could not be served, once a second at most: many requests
-// usually fail for the same reason.
-func (m *module) complain(name []byte, err error) {
-	if now := time.Now().Unix(); m.complained.Swap(now) != now {
+// logUnreadable logs a file that exists and could not be served, once a second at most: many
+// requests usually fail for the same reason.
+func (m *module) logUnreadable(name []byte, err error) {
+	if now := time.Now().Unix(); m.lastLogged.Swap(now) != now {
 		m.log.Warn("serve_files: file not served", "name", string(name), "error", err)
 	}
 }

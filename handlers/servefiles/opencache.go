@@ -34,7 +34,7 @@ import (
 type openCache struct {
 	of    *module
 	loop  *loop.Loop
-	files map[string]*opened
+	files map[string]*regularFile
 }
 
 var cachedFor = time.Second // for how long a file is taken from the cache
@@ -57,7 +57,7 @@ func (m *module) openCache(l *loop.Loop) *openCache {
 
 // take returns the file of that name, with one user more. If there is one that is too old, it
 // closes that, and says so by was.
-func (c *openCache) take(name []byte) (f *opened, was bool) {
+func (c *openCache) take(name []byte) (f *regularFile, was bool) {
 	if c == nil {
 		return nil, false
 	}
@@ -75,7 +75,7 @@ func (c *openCache) take(name []byte) (f *opened, was bool) {
 
 // cacheOpen puts f into the openCache of l, if it may be there. It is called on a thread of l,
 // which may wait.
-func (m *module) cacheOpen(l *loop.Loop, f *opened) {
+func (m *module) cacheOpen(l *loop.Loop, f *regularFile) {
 	now, modified := l.Time(), time.Unix(f.facts.mtime.Unix())
 	if !f.facts.dated() {
 		modified = time.Unix(0, f.changed)
@@ -96,13 +96,13 @@ func (m *module) cacheOpen(l *loop.Loop, f *opened) {
 		c.files[f.facts.name] = f
 		return
 	}
-	c = &openCache{of: m, loop: l, files: map[string]*opened{f.facts.name: f}}
+	c = &openCache{of: m, loop: l, files: map[string]*regularFile{f.facts.name: f}}
 	m.openCaches.Store(l, c)
 	l.Start((*cacheSweeper)(c))
 }
 
 // room reports whether there is a place for f in the cache of l.
-func (m *module) room(l *loop.Loop, f *opened) bool {
+func (m *module) room(l *loop.Loop, f *regularFile) bool {
 	c := m.openCache(l)
 	return !l.Stopping() && (c == nil || c.files[f.facts.name] == nil && len(c.files) < m.share(l))
 }
@@ -171,7 +171,7 @@ func (c *openCache) release() (any bool) {
 	return any
 }
 
-func (c *openCache) remove(f *opened) {
+func (c *openCache) remove(f *regularFile) {
 	delete(c.files, f.facts.name)
 	if f.fd >= 0 {
 		c.of.files.Drop(1)

@@ -36,19 +36,19 @@ func (m *module) serve(req *conn.Request, resp *conn.Response) int {
 	if status == 0 {
 		return m.found(req, resp, f)
 	}
-	return m.missed(req, resp, path, status)
+	return m.notFound(req, resp, path, status)
 }
 
 // found answers with f.
-func (m *module) found(req *conn.Request, resp *conn.Response, f *opened) int {
+func (m *module) found(req *conn.Request, resp *conn.Response, f *regularFile) int {
 	if m.siblings && m.negotiated(resp, f) {
 		f = m.sibling(req, resp, f)
 	}
 	return m.answer(req, resp, f)
 }
 
-// missed answers for a path for which find has found no file.
-func (m *module) missed(req *conn.Request, resp *conn.Response, path []byte, status int) int {
+// notFound answers for a path for which find has found no file.
+func (m *module) notFound(req *conn.Request, resp *conn.Response, path []byte, status int) int {
 	if status == isFolder {
 		return RedirectToFolder(req, resp)
 	}
@@ -91,7 +91,7 @@ const usualName = 256
 // Status 0 means that there is an open regular file. A path of nothing is the route's own prefix
 // without a slash. A slash behind a file's name, as in "/a.txt/", needs no check: the kernel
 // refuses "a.txt/index.html" with ENOTDIR.
-func (m *module) find(l *loop.Loop, space, path []byte) (f *opened, status int) {
+func (m *module) find(l *loop.Loop, space, path []byte) (f *regularFile, status int) {
 	if len(path) == 0 {
 		return nil, isFolder
 	}
@@ -116,10 +116,12 @@ var errLeadsOut = errors.New("a symbolic link that is absolute, or leads out of 
 
 // open finds a name below the root on the loop's openCache, or opens it and reads its state. Status
 // 0 means that there is an open regular file. It is called on a thread of l.
-func (m *module) open(l *loop.Loop, name []byte) (*opened, int) { return m.openAs(l, name, name) }
+func (m *module) open(l *loop.Loop, name []byte) (*regularFile, int) {
+	return m.openAs(l, name, name)
+}
 
 // openAs is open of a file that the cache and its facts have under another name.
-func (m *module) openAs(l *loop.Loop, key, name []byte) (*opened, int) {
+func (m *module) openAs(l *loop.Loop, key, name []byte) (*regularFile, int) {
 	if m.fsys != nil {
 		return m.openFS(l.Current(), string(key), string(name))
 	}
@@ -136,16 +138,16 @@ func (m *module) openAs(l *loop.Loop, key, name []byte) (*opened, int) {
 		status := statusOf(err)
 		switch {
 		case err == unix.EXDEV:
-			m.complain(name, errLeadsOut)
+			m.logUnreadable(name, errLeadsOut)
 		case status != http.StatusNotFound || err == unix.ELOOP:
-			m.complain(name, err)
+			m.logUnreadable(name, err)
 		}
 		return nil, status
 	}
 	var st unix.Stat_t
 	status := 0
 	if err := unix.Fstat(fd, &st); err != nil {
-		m.complain(name, err)
+		m.logUnreadable(name, err)
 		status = http.StatusInternalServerError
 	} else if st.Mode&unix.S_IFMT == unix.S_IFDIR {
 		status = isFolder
@@ -156,8 +158,8 @@ func (m *module) openAs(l *loop.Loop, key, name []byte) (*opened, int) {
 		unix.Close(fd)
 		return nil, status
 	}
-	f = spent.Get().(*opened)
-	*f = opened{facts: m.facts.get(key, &st, m.types), fd: fd, loop: l, users: 1,
+	f = regularFiles.Get().(*regularFile)
+	*f = regularFile{facts: m.facts.get(key, &st, m.types), fd: fd, loop: l, users: 1,
 		dev: uint64(st.Dev), ino: st.Ino, changed: st.Ctim.Nano()}
 	if m.openFiles > 0 && (f.facts.again(l.Time()) || cached) {
 		m.cacheOpen(l, f)

@@ -18,7 +18,7 @@ import (
 // clients then decode that body, headers of parts and all, which nobody has encoded.
 //
 // If the thread is killed while it waits for a disk, f is closed.
-func (m *module) sibling(req *conn.Request, resp *conn.Response, f *opened) *opened {
+func (m *module) sibling(req *conn.Request, resp *conn.Response, f *regularFile) *regularFile {
 	resp.Header().Vary("Accept-Encoding")
 	if severalRanges(req) || f.lacksAll(m.coding.Order) {
 		return f // so that a file that is asked for often costs no look at what the client accepts
@@ -58,7 +58,7 @@ func severalRanges(req *conn.Request) bool {
 }
 
 // lacksAll reports whether f is known to have no sibling in any of these codings.
-func (f *opened) lacksAll(codings []coding.Coding) bool {
+func (f *regularFile) lacksAll(codings []coding.Coding) bool {
 	for _, c := range codings {
 		if f.lacks&(1<<c) == 0 {
 			return false
@@ -69,7 +69,7 @@ func (f *opened) lacksAll(codings []coding.Coding) bool {
 
 // siblingKey appends the name that the sibling has in the cache. It is not that of the file: asked
 // for by its own name, app.js.br is a file like any other. No file has a zero byte in its name.
-func siblingKey(dst []byte, f *opened, c coding.Coding) []byte {
+func siblingKey(dst []byte, f *regularFile, c coding.Coding) []byte {
 	return append(append(append(dst, f.facts.name...), 0), c.String()...)
 }
 

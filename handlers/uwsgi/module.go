@@ -50,7 +50,7 @@ func Register(r *handlers.Registry) {
 	handlers.RegisterModule(r, "uwsgi", Defaults,
 		func(s Settings, env handlers.Env) (conn.Handler, error) {
 			f := framing(byte(s.Modifier1), byte(s.Modifier2))
-			f.Most = int(s.BufferSize)
+			f.MaxSize = int(s.BufferSize)
 			accel, err := servefiles.OpenAccel(s.AccelRoot, s.AccelRedirect, env)
 			if err != nil {
 				return nil, err

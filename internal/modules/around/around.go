@@ -1,10 +1,10 @@
-// Package around tells the repository's own modules and layers, beyond handlers.Env, what is around
-// the route that they are made for:
+// Package around gives the repository's own modules and layers, beyond handlers.Env, the
+// surroundings of their route:
 //
 //	around.Of(env).LargerBodies(limit)
 //
-// Whoever makes a route puts a Context into Env.Server. In a test of a module there may be none;
-// then nothing is around, and the calls have no effect.
+// The maker of a route puts a Context into Env.Server. In a test of a module there may be none;
+// then the calls have no effect.
 package around
 
 import (
@@ -22,7 +22,7 @@ import (
 type Context struct {
 	Server
 
-	// Routes are those of the site, for what asks another route (conn.Request.Subrequest).
+	// Routes are the routes of the site, for subrequests (conn.Request.Subrequest).
 	Routes *handlers.SiteRoutes
 
 	// Scripts are the endings of the names of scripts, such as ".php", that routes of the site run;
@@ -35,38 +35,38 @@ type Context struct {
 	// Buffering says that the module of the route has the trait handlers.Buffering.
 	Buffering bool
 
-	// Internal says that no client can ask for the route: its prefix is for the configuration alone.
+	// Internal says that clients cannot reach the route: its prefix is for the configuration alone.
 	Internal bool
 
 	// ErrorPages are the statuses for which the route or its site has a page; nil: for none.
 	ErrorPages map[int]bool
 
-	// Dependence is what the route's module has told of its answers, for the layers around it.
+	// Dependence is what the answers of the route's module depend on, for the layers around it.
 	Dependence handlers.Dependence
 }
 
-// Server is what a build function may ask of the server.
+// Server has the calls of a build function to the server.
 type Server interface {
 	handlers.Server
 
-	// Count makes the server count its requests by route, as conn.Config.Count has it. The result
-	// tells what the server has counted, and what else it knows of itself. It waits for the loops, a
-	// second at most, so it is called off the loops, once the server runs.
+	// Count makes the server count its requests by route, see conn.Config.Count. snapshot returns the
+	// counts and the state of the server. It waits for the loops, a second at most, so it is called
+	// off the loops, once the server runs.
 	Count() (snapshot func() (*metrics.Snapshot, error))
 
 	// Upstreams gives the server the upstreams of the handler.
 	Upstreams(u metrics.Upstreams)
 
-	// Counts returns the numbers of a handler, or layer, of the route or the site. of is the value of
+	// Counts returns the counters of a handler, or layer, of the route or the site. of is the value of
 	// k.Label. They go on over reloads.
 	Counts(k *metrics.Kind, of string) []atomic.Int64
 
-	// LargerBodies tells the server, at the start, that something behind the route's limit takes
+	// LargerBodies tells the server, at the start, that a handler behind the route's limit takes
 	// request bodies of so many bytes, whatever max_body_size is. See conn.Body.ReplaceLimit.
 	LargerBodies(bytes int64)
 }
 
-// Of returns what is around the route of env.
+// Of returns the Context of the route of env.
 func Of(env handlers.Env) Context {
 	c, _ := env.Server.(Context)
 	if c.Server == nil {
@@ -78,7 +78,7 @@ func Of(env handlers.Env) Context {
 	return c
 }
 
-// In returns a Context as an Env has it, without a server where c has none.
+// In returns c for Env.Server, with None if c has no server.
 func In(c Context) handlers.Server {
 	if c.Server == nil {
 		c.Server = None{}
@@ -86,14 +86,14 @@ func In(c Context) handlers.Server {
 	return c
 }
 
-// Intercepts reports whether an answer of an application gets a page of the server's, where the
-// route says `intercept_errors`: an error for which there is a page. Without any pages all errors
-// get the built-in ones.
+// Intercepts reports whether a page of the server replaces an answer of an application, on a route
+// with `intercept_errors`: an error for which there is a page. Without any pages all errors get the
+// built-in ones.
 func (c Context) Intercepts(status int) bool {
 	return status >= 400 && (len(c.ErrorPages) == 0 || c.ErrorPages[status])
 }
 
-// None is the Server where nothing serves.
+// None is a Server that does nothing.
 type None struct{}
 
 func (None) Loops() []*loop.Loop                             { return nil }

@@ -14,26 +14,25 @@ import (
 // section 8.8.3.3): the handler's with the coding behind it, `"v7-gzip"` for `"v7"`. A weak one
 // would do as well for If-None-Match, but never fulfils If-Match. A weak tag stays as it is.
 //
-// Who has made the tag does not know it in that form. So requests that have it in a condition get
-// it in both forms: whatever compares tags finds its own, be it a handler, the server, or an
-// application behind it.
+// The maker of the tag does not know it in that form. So conditions of requests get both forms: a
+// handler, the server, or an application behind it then finds its own tag.
 
 // tagged returns a strong entity tag for the encoded body.
 func tagged(tag string, c coding.Coding) string { return tag[:len(tag)-1] + "-" + c.String() + `"` }
 
 func strong(tag string) bool { return strings.HasPrefix(tag, `"`) && http1.ValidETag(tag) }
 
-var untagged [2]byte // of RequestLayer.Once, for each field
+var seenConditions [2]byte // of RequestLayer.Once, for each field
 
-// untag adds the handler's tags to those of encoded bodies, in the conditions of a request. If it
-// asks for what has changed, an encoded body that the client does not accept now is not what it
-// would get, and so not what it may keep: a cache asks with all that it has.
-func (c compressor) untag(req *conn.Request) {
+// addOriginalTags adds the handler's tags to those of encoded bodies, in the conditions of a
+// request. In If-None-Match it does so only for codings that the client accepts now: a cache sends
+// the tags of all its bodies, and must not keep one that the client would not get.
+func (c compressor) addOriginalTags(req *conn.Request) {
 	if _, there := req.Layer().HeaderView("If-None-Match"); there {
-		c.untagField(req, "If-None-Match", &untagged[0])
+		c.untagField(req, "If-None-Match", &seenConditions[0])
 	}
 	if _, there := req.Layer().HeaderView("If-Match"); there {
-		c.untagField(req, "If-Match", &untagged[1])
+		c.untagField(req, "If-Match", &seenConditions[1])
 	}
 }
 

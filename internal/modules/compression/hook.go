@@ -12,12 +12,13 @@ import (
 	"github.com/lwango/lwango/internal/wire/http1"
 )
 
-// Middleware compresses by p; nil: what is further out does not either. The innermost decides.
+// Middleware compresses by p; nil: layers further out do not compress either. The innermost
+// decides.
 func Middleware(p *coding.Policy) handlers.Middleware {
 	return func(next conn.Handler) conn.Handler {
 		if p == nil {
 			return func(req *conn.Request, resp *conn.Response) int {
-				resp.Layer().BeforeHead(leave)
+				resp.Layer().BeforeHead(leaveUnchanged)
 				return next(req, resp)
 			}
 		}
@@ -26,21 +27,21 @@ func Middleware(p *coding.Policy) handlers.Middleware {
 			c.beforeHead(req, resp, status)
 		}
 		return func(req *conn.Request, resp *conn.Response) int {
-			c.untag(req)
+			c.addOriginalTags(req)
 			resp.Layer().BeforeHead(hook)
 			return next(req, resp)
 		}
 	}
 }
 
-// leave leaves the body as it is.
-func leave(_ *conn.Request, resp *conn.Response, _ int) { resp.Layer().SetEncoder(nil) }
+// leaveUnchanged sends the body without a coding.
+func leaveUnchanged(_ *conn.Request, resp *conn.Response, _ int) { resp.Layer().SetEncoder(nil) }
 
 type compressor struct{ *coding.Policy }
 
 // beforeHead decides about one response. Most small ones cost no more than this.
 func (c compressor) beforeHead(req *conn.Request, resp *conn.Response, status int) {
-	if c.small(resp) && status != http.StatusNotModified && status != http.StatusPartialContent &&
+	if c.tooSmall(resp) && status != http.StatusNotModified && status != http.StatusPartialContent &&
 		!resp.Header().Has("Content-Encoding") {
 		resp.Layer().SetEncoder(nil)
 	} else {
@@ -48,13 +49,13 @@ func (c compressor) beforeHead(req *conn.Request, resp *conn.Response, status in
 	}
 }
 
-// small reports whether the body is too short to be worth it.
-func (c compressor) small(resp *conn.Response) bool {
+// tooSmall reports whether the body is too short for compression.
+func (c compressor) tooSmall(resp *conn.Response) bool {
 	n := resp.Layer().BodySize()
 	return 0 <= n && n < max(c.MinSize, 1)
 }
 
-// decide is beforeHead for a response that may be worth it, or whose fields may have to say more.
+// decide is beforeHead for a response that may be compressed, or may need other fields.
 func (c compressor) decide(req *conn.Request, resp *conn.Response, status int) {
 	// A rule of the site sets its fields behind what is further in: it may have replaced the Vary of
 	// a precompressed file, or of a route's compressor that has decided already. A shared cache would
@@ -74,31 +75,30 @@ func (c compressor) decide(req *conn.Request, resp *conn.Response, status int) {
 		c.part(resp)
 	case http.StatusNoContent, http.StatusResetContent, http.StatusSwitchingProtocols:
 	default:
-		if c.worth(resp) && !asItIs(resp.Header()) {
+		if c.worthwhile(resp) && !mustNotEncode(resp.Header()) {
 			e = c.encoder(req, resp)
 		}
 	}
 	resp.Layer().SetEncoder(e)
 }
 
-// worth asks for the type only if the size will do.
-func (c compressor) worth(resp *conn.Response) bool {
-	return !c.small(resp) && c.Types.Match(resp.ContentType())
+// worthwhile checks the type only if the size is large enough.
+func (c compressor) worthwhile(resp *conn.Response) bool {
+	return !c.tooSmall(resp) && c.Types.Match(resp.ContentType())
 }
 
 // fixing are fields of which one keeps a body as it is, and Cache-Control is another one.
 var (
-	fixing = [...]string{"Digest", "Content-MD5", "Repr-Digest", "Content-Range", "Content-Digest",
+	preventing = [...]string{"Digest", "Content-MD5", "Repr-Digest", "Content-Range", "Content-Digest",
 		"Content-Encoding"}
-	fixingSet = http1.NamesOf(fixing[:]...) | http1.NamesOf("Cache-Control")
+	fixingSet = http1.NamesOf(preventing[:]...) | http1.NamesOf("Cache-Control")
 )
 
-// asItIs reports whether the body must not be encoded: it is encoded already, a part of something,
-// a proxy must not touch it (RFC 9111 section 5.2.2.6) and so we do not either, or a field has its
-// checksum.
-func asItIs(h *conn.Header) bool {
+// mustNotEncode reports whether the body must not be encoded: it is encoded already, or a part; a
+// proxy must not transform it (RFC 9111 section 5.2.2.6); or a field has its checksum.
+func mustNotEncode(h *conn.Header) bool {
 	for name, value := range h.All() {
-		if http1.MayHave(fixingSet, name) && (slices.ContainsFunc(fixing[:], func(f string) bool {
+		if http1.MayHave(fixingSet, name) && (slices.ContainsFunc(preventing[:], func(f string) bool {
 			return ascii.EqualFold(name, f)
 		}) || ascii.EqualFold(name, "Cache-Control") && ascii.HasToken(value, "no-transform")) {
 			return true
@@ -107,8 +107,8 @@ func asItIs(h *conn.Header) bool {
 	return false
 }
 
-// encoder returns the encoder for a response that is worth it, nil if the client gets the body as
-// it is. It sets the fields that say so.
+// encoder returns the encoder for a response, or nil if the client gets the body without a coding.
+// It sets the fields about the coding.
 func (c compressor) encoder(req *conn.Request, resp *conn.Response) conn.Encoder {
 	h := resp.Header()
 	h.Vary("Accept-Encoding")
@@ -125,8 +125,8 @@ func (c compressor) encoder(req *conn.Request, resp *conn.Response) conn.Encoder
 		e = found
 	}
 	h.Set("Content-Encoding", which.String())
-	// Ranges would be of the body as it is, and a client that has a part of the encoded one would
-	// put pieces of both together.
+	// Ranges are of the body without a coding, and a client that has a part of the encoded one would
+	// join pieces of both.
 	h.Del("Accept-Ranges")
 	h.Del("Content-Length")
 	if tag := h.Get("ETag"); strong(tag) {
@@ -159,7 +159,7 @@ func Rank(req *conn.Request, dst, order []coding.Coding) []coding.Coding {
 	return a.Rank(dst, order)
 }
 
-// acceptOf reads what the client accepts. ok is false if it does not say that.
+// acceptOf reads Accept-Encoding. ok is false without it.
 func acceptOf(req RequestHeader) (a coding.Accept, ok bool) {
 	list, next := req.HeaderViewFrom("Accept-Encoding", 0)
 	for ok = next > 0; next > 0; list, next = req.HeaderViewFrom("Accept-Encoding", next) {
@@ -168,15 +168,15 @@ func acceptOf(req RequestHeader) (a coding.Accept, ok bool) {
 	return a, ok
 }
 
-// RequestHeader is what of a request decides in which coding its answer is sent. A
-// conn.RequestLayer is one.
+// RequestHeader is the part of a request that decides the coding of its answer. A conn.RequestLayer
+// is one.
 type RequestHeader interface {
 	HeaderViewFrom(name string, from int) (value []byte, next int)
 	Proto() string
 }
 
 // Choose returns the coding in which the client gets a body of that type, by the order of a Policy;
-// Identity: as it is. It allocates nothing.
+// Identity: without one. It allocates nothing.
 func Choose(req RequestHeader, order []coding.Coding, contentType string) coding.Coding {
 	a, ok := acceptOf(req)
 	if !ok {
@@ -185,11 +185,11 @@ func Choose(req RequestHeader, order []coding.Coding, contentType string) coding
 	var space [coding.Kinds]coding.Coding
 	ranked := a.Rank(space[:0], order)
 	switch {
-	case len(ranked) == 0, req.Proto() == "HTTP/1.0": // that client would have to see the end
+	case len(ranked) == 0, req.Proto() == "HTTP/1.0": // the body would end with the connection
 		return coding.Identity
 	case !isEventStream(contentType):
 		return ranked[0]
-	case slices.Contains(ranked, coding.Gzip): // the client may wait for hours, and only gzip can rest
+	case slices.Contains(ranked, coding.Gzip): // only gzip needs no memory during a wait
 		return coding.Gzip
 	}
 	return coding.Identity
@@ -199,7 +199,7 @@ func isEventStream(contentType string) bool {
 	return ascii.HasPrefixFold(contentType, coding.EventStream)
 }
 
-// head stands for the encoder in the answer to HEAD, which has no body.
+// head replaces the encoder in the answer to HEAD, which has no body.
 type head struct{}
 
 func (head) Begin(io.Writer)             {}

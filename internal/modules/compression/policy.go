@@ -1,4 +1,4 @@
-// Package compression is what compresses answers, behind handlers/compress and for serve_files:
+// Package compression compresses answers, for handlers/compress and serve_files:
 //
 //	p, err := compression.Policy(encodings, minSize, types, level)
 //	if err != nil {

@@ -14,13 +14,13 @@ var errShort = errors.New("response body is shorter than its Content-Length")
 
 // answer is what is known of a response once its header is complete.
 type answer struct {
-	begun    bool
-	buffered bool  // a pause of the application does not flush it
-	gone     bool  // the client takes no more, and the script runs on
-	bodiless bool  // a response of its status, or to this method, has no body
-	interim  uint8 // how many interim responses have come
-	length   int64 // of the body, as it was announced; -1: it was not
-	got      int64 // bytes of the body that have come
+	begun      bool
+	buffered   bool  // a pause of the application does not flush it
+	clientGone bool  // the client takes no more, and the script runs on
+	bodiless   bool  // a response of its status, or to this method, has no body
+	interim    uint8 // how many interim responses have come
+	length     int64 // of the body, as it was announced; -1: it was not
+	got        int64 // bytes of the body that have come
 }
 
 // Begun reports whether the response's header is complete.
@@ -62,7 +62,7 @@ func (c *Call) inform(h *cgi.Header) error {
 		return errInterim
 	}
 	defer h.Reset()
-	if h.Status == http.StatusContinue || c.answer.gone {
+	if h.Status == http.StatusContinue || c.answer.clientGone {
 		return nil
 	}
 	var out conn.Header
@@ -71,8 +71,8 @@ func (c *Call) inform(h *cgi.Header) error {
 			out.Add(f.Name, f.Value)
 		}
 	}
-	c.Informed = true
-	return c.unwritable(c.Flow.Inform(h.Status, &out))
+	c.SentInterim = true
+	return c.clientGone(c.Flow.Inform(h.Status, &out))
 }
 
 // open makes the head of the answer from the response's header.
@@ -85,8 +85,8 @@ func (c *Call) open(h *cgi.Header) {
 			c.Flow.Unbuffered()
 		}
 	}
-	c.Answers(h.Status)
-	c.Converse()
+	c.NoteStatus(h.Status)
+	c.BothMaySend()
 	out := c.Resp.Header()
 	c.Stick(out)
 	if c.Intercepts(h.Status) {
@@ -101,8 +101,8 @@ func (c *Call) open(h *cgi.Header) {
 		}
 	}
 	c.Resp.Layer().MarkValid(parsed)
-	if h.Tells || h.Status == http.StatusResetContent {
-		c.obey(h)
+	if h.HasControl || h.Status == http.StatusResetContent {
+		c.applyControl(h)
 	}
 	if c.answer.length >= 0 {
 		out.Set("Content-Length", h.Digits)
@@ -115,16 +115,16 @@ func (c *Call) open(h *cgi.Header) {
 func (c *Call) intercept(h *cgi.Header, out *conn.Header) {
 	c.drop()
 	for _, f := range h.Fields {
-		if reverseproxy.Explains(h.Status, f.Name) && !c.Hides(f.Name) {
+		if reverseproxy.BelongsToStatus(h.Status, f.Name) && !c.Hides(f.Name) {
 			out.Add(f.Name, f.Value)
 		}
 	}
 }
 
-// obey does what few responses say to the server.
+// applyControl does what few responses say to the server.
 //
 //go:noinline
-func (c *Call) obey(h *cgi.Header) {
+func (c *Call) applyControl(h *cgi.Header) {
 	c.Resp.Layer().CacheFor(h.Expires)
 	if c.TakesAccel(h.Redirect, h.Sendfile) {
 		c.Redirect, c.Sendfile = h.Redirect, h.Sendfile
@@ -136,10 +136,11 @@ func (c *Call) obey(h *cgi.Header) {
 		c.drop()
 	}
 	if h.Coding != "" {
-		c.Note(slog.LevelWarn, "Transfer-Encoding of an application is dropped", "coding", h.Coding)
+		c.LogAt(slog.LevelWarn, "Transfer-Encoding of an application is dropped", "coding", h.Coding)
 	}
 	if h.SecondType != "" {
-		c.Note(slog.LevelWarn, "a second Content-Type of an application is dropped", "type", h.SecondType)
+		c.LogAt(slog.LevelWarn, "a second Content-Type of an application is dropped", "type",
+			h.SecondType)
 	}
 }
 
@@ -165,11 +166,11 @@ func (c *Call) content(p []byte) error {
 	if len(p) == 0 {
 		return nil
 	}
-	return c.unwritable(c.Flow.Write(p))
+	return c.clientGone(c.Flow.Write(p))
 }
 
 func (c *Call) tooLong() {
-	c.Note(slog.LevelWarn, "response body is longer than its Content-Length", "length",
+	c.LogAt(slog.LevelWarn, "response body is longer than its Content-Length", "length",
 		c.answer.length)
 }
 
@@ -180,17 +181,17 @@ func (c *Call) pause() error {
 	if !c.answer.begun || c.answer.buffered {
 		return nil
 	}
-	return c.unwritable(c.Flow.Flush())
+	return c.clientGone(c.Flow.Flush())
 }
 
-// whole reports that all of the answer has come whose length is known.
-func (c *Call) whole() bool {
+// complete reports that all of the answer has come whose length is known.
+func (c *Call) complete() bool {
 	a := &c.answer
 	return a.begun && (a.bodiless || a.length >= 0 && a.got >= a.length)
 }
 
-// endless reports that nothing says where the body ends.
-func (c *Call) endless() bool {
+// undelimited reports that nothing says where the body ends.
+func (c *Call) undelimited() bool {
 	return !c.answer.bodiless && c.answer.length < 0 && !c.Flow.Discarded()
 }
 
@@ -202,13 +203,13 @@ func (c *Call) short() bool {
 
 // Finish implements reverseproxy.RoundTripper.
 func (c *Call) Finish() int {
-	if err := c.unwritable(c.Flow.Drain(!c.answer.buffered)); err != nil {
+	if err := c.clientGone(c.Flow.Drain(!c.answer.buffered)); err != nil {
 		return c.Fail(err)
 	}
 	switch {
 	case c.Redirect != "" || c.Sendfile != "":
 		return c.SendAccel()
-	case c.answer.gone:
+	case c.answer.clientGone:
 		c.Resp.Abort()
 	}
 	return c.Status

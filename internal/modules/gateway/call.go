@@ -46,8 +46,8 @@ type Protocol interface {
 	// Take takes what has come, and gives Answer what it has of the answer. Where that is complete, it
 	// calls Ended.
 	Take(p []byte) error
-	// Hangup says what it means that the application has closed the connection.
-	Hangup() error
+	// ConnectionClosed says what it means that the application has closed the connection.
+	ConnectionClosed() error
 	// Script is what the log calls the script, "" if the request's target says enough. A log may keep
 	// it.
 	Script() string
@@ -97,8 +97,8 @@ func (c *Call) dropHeader() {
 	}
 }
 
-// Note logs something about the request.
-func (c *Call) Note(level slog.Level, text string, args ...any) {
+// LogAt logs something about the request.
+func (c *Call) LogAt(level slog.Level, text string, args ...any) {
 	all := []any{"request_id", c.Req.ID()}
 	if script := c.protocol.Script(); script != "" {
 		all = append(all, "script", script)

@@ -8,17 +8,17 @@ import (
 	"github.com/lwango/lwango/loop"
 )
 
-// starved reports that the call has nothing to send until the client's next bytes come.
-func (c *Call) starved() bool { return c.Unspooled && c.buf == nil && !c.End && !c.sendStopped }
+// awaitsBody reports that the call has nothing to send until the client's next bytes come.
+func (c *Call) awaitsBody() bool { return c.Unspooled && c.buf == nil && !c.End && !c.sendStopped }
 
-// pour gives the client as many of the held bytes as it has room for.
-func (c *Call) pour() error { return c.unwritable(c.Flow.Pour(!c.answer.buffered)) }
+// writeHeld gives the client as many of the held bytes as it has room for.
+func (c *Call) writeHeld() error { return c.clientGone(c.Flow.WriteHeld(!c.answer.buffered)) }
 
-// unwritable deals with the error of a client that takes no more. The script goes on only if
+// clientGone deals with the error of a client that takes no more. The script goes on only if
 // ignore_client_abort is set.
-func (c *Call) unwritable(err error) error {
+func (c *Call) clientGone(err error) error {
 	if c.IgnoreClientAbort && errors.Is(err, reverseproxy.ErrClient) {
-		c.answer.gone = true
+		c.answer.clientGone = true
 		c.Flow.Discard()
 		return nil
 	}
@@ -34,7 +34,7 @@ func (c *Call) await(limit time.Duration) error {
 	}
 	var room [2]loop.Source
 	sources := room[:0]
-	starved := c.starved()
+	starved := c.awaitsBody()
 	if c.sending() {
 		sources = append(sources, c.writable)
 	}

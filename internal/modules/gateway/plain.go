@@ -20,7 +20,7 @@ type Framing struct {
 	Format cgi.Format
 	Room   int // for what is in front of the variables
 	// bytes of variables that the application takes; 0: any number
-	Most int
+	MaxSize int
 	// completes the packet whose variables are b[from:], and returns it
 	Seal func(b []byte, from int) []byte
 }
@@ -33,7 +33,7 @@ func (f *Framing) head(dst []byte, r *cgi.Request, v *cgi.Vars) ([]byte, error) 
 	switch {
 	case err != nil:
 		return nil, err
-	case f.Most > 0 && len(b)-from > f.Most:
+	case f.MaxSize > 0 && len(b)-from > f.MaxSize:
 		return nil, cgi.ErrVarsSize
 	}
 	return f.Seal(b, from), nil
@@ -109,7 +109,7 @@ var variablesPool = sync.Pool{New: func() any { return new(variables) }}
 func (c *plainCall) AppendHead(dst []byte) ([]byte, error) {
 	b := variablesPool.Get().(*variables)
 	r := &b.Request
-	c.m.Tell(&c.Call, r)
+	c.m.SetRequest(&c.Call, r)
 	r.Prefix = c.m.mounted
 	r.Info = cgi.Text(c.Req.Layer().PathView())[len(c.m.prefix):]
 	r.Path = r.Info
@@ -136,21 +136,21 @@ func (c *plainCall) AppendBody(out []byte) ([]byte, error) {
 
 // Take implements Protocol.
 func (c *plainCall) Take(p []byte) error {
-	if err := c.Answer(p, true); err != nil || !c.whole() {
+	if err := c.Answer(p, true); err != nil || !c.complete() {
 		return err
 	}
 	return c.Ended(false)
 }
 
-// Hangup implements Protocol. Without a Content-Length nothing tells whether the application has
-// said all, so a cache does not keep it.
-func (c *plainCall) Hangup() error {
+// ConnectionClosed implements Protocol. Without a Content-Length nothing tells whether the
+// application has said all, so a cache does not keep it.
+func (c *plainCall) ConnectionClosed() error {
 	switch {
 	case !c.GotFirstByte:
 		return upstream.ErrCut
 	case !c.Begun():
 		return cgi.ErrIncomplete
-	case c.endless():
+	case c.undelimited():
 		c.Resp.Layer().MarkEndUncertain()
 	}
 	return c.Ended(false)

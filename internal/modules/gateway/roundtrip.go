@@ -55,14 +55,14 @@ func (c *Call) RoundTrip() error {
 	}
 	for {
 		sent := false
-		if c.buf != nil || c.starved() {
+		if c.buf != nil || c.awaitsBody() {
 			var err error
 			if sent, err = c.send(); err != nil {
 				return err
 			}
 		}
-		if c.Flow.Late() {
-			if err := c.pour(); err != nil {
+		if c.Flow.HasHeld() {
+			if err := c.writeHeld(); err != nil {
 				return err
 			}
 		}
@@ -84,11 +84,11 @@ func (c *Call) RoundTrip() error {
 // no byte moves.
 func (c *Call) wait() error {
 	var err error
-	late := c.late()
+	late := c.timeout()
 	switch {
-	case c.Flow.Stuck() || c.starved():
+	case c.Flow.ClientFull() || c.awaitsBody():
 		err = c.await(late.After)
-		for c.starved() && errors.Is(err, os.ErrDeadlineExceeded) {
+		for c.awaitsBody() && errors.Is(err, os.ErrDeadlineExceeded) {
 			left := c.SincePing(c.ReadTimeout, 0, true)
 			if left <= 0 {
 				break
@@ -109,12 +109,12 @@ func (c *Call) wait() error {
 // sending reports that the call waits for room for the rest of the request.
 func (c *Call) sending() bool { return c.buf != nil || c.Stream.Remainder() > 0 }
 
-// late returns how long a wait may take, as the error of one that has taken longer.
-func (c *Call) late() reverseproxy.Timeout {
+// timeout returns how long a wait may take, as the error of one that has taken longer.
+func (c *Call) timeout() reverseproxy.Timeout {
 	if c.sending() {
 		return reverseproxy.Timeout{Key: "send_timeout", After: c.SendTimeout}
 	}
-	return reverseproxy.Timeout{Key: "read_timeout", After: c.ReadTimeout, Both: c.starved()}
+	return reverseproxy.Timeout{Key: "read_timeout", After: c.ReadTimeout, BothSides: c.awaitsBody()}
 }
 
 // send sends as much of the buffer as the socket has room for, and fills an empty buffer first. It
@@ -134,7 +134,7 @@ func (c *Call) send() (sent bool, err error) {
 			return false, err
 		}
 	}
-	if c.End && c.Again && c.Stream.PutOff(c.out) {
+	if c.End && c.Retryable && c.Stream.PutOff(c.out) {
 		c.free()
 		return true, nil
 	}
@@ -150,7 +150,7 @@ func (c *Call) send() (sent bool, err error) {
 	}
 	if c.out = c.out[n:]; len(c.out) == 0 && c.End {
 		c.free()
-		if !safe(c.Req.Method()) {
+		if !idempotent(c.Req.Method()) {
 			c.dropBody() // the call does not send it again, and its file may be large
 		}
 	}
@@ -168,7 +168,7 @@ func (c *Call) receive() error {
 		case errors.Is(err, stream.ErrWouldBlock):
 			return c.pause()
 		case err == io.EOF:
-			return c.protocol.Hangup()
+			return c.protocol.ConnectionClosed()
 		case err != nil:
 			return fmt.Errorf("%w: %w", upstream.ErrCut, err)
 		}
@@ -182,7 +182,7 @@ func (c *Call) receive() error {
 		if c.done {
 			return nil
 		}
-		if got += n; c.Flow.Full() || got >= reverseproxy.AtOnce || c.Stream.Due() {
+		if got += n; c.Flow.Full() || got >= reverseproxy.ReadAtOnce || c.Stream.Due() {
 			if !c.Stream.Unread() {
 				return c.pause() // the call may wait now, and what has come must not
 			}

@@ -27,8 +27,9 @@ func (r *Route) Open(module string, s *upstreams.Gateway, env handlers.Env, p *u
 	more upstream.Settings, missing error, accel reverseproxy.Accel) error {
 	r.set, r.Settings, r.Module, r.Env = s, &s.Settings, module, env
 	r.Log = env.Log()
-	r.Repeats, r.Alone, r.Retry = safe, upstream.Fresh, reverseproxy.OnConnect|reverseproxy.OnCut
-	r.Once, r.Sized = true, true
+	r.Idempotent, r.Exclusive = idempotent, upstream.Fresh
+	r.Retry = reverseproxy.OnConnect | reverseproxy.OnClosed
+	r.RetryOnce, r.NeedsLength = true, true
 	if err := r.Route.Open(p, more, missing, accel); err != nil {
 		return err
 	}
@@ -92,9 +93,9 @@ func (r *Route) Fix(f cgi.Format, root string) *cgi.Fixed {
 	return cgi.Fix(f, root, software, r.params)
 }
 
-// safe reports whether a request of that method may be sent twice, and so on an idle connection,
-// which the application may end at the same moment. Of others nothing tells whether the script has
-// run.
-func safe(method string) bool {
+// idempotent reports whether a request of that method may be sent twice, and so on an idle
+// connection, which the application may end at the same moment. Of others nothing tells whether the
+// script has run.
+func idempotent(method string) bool {
 	return method == http.MethodGet || method == http.MethodHead || method == http.MethodOptions
 }

@@ -2,9 +2,9 @@ package gateway
 
 import "github.com/lwango/lwango/internal/wire/cgi"
 
-// Tell says what the server knows of the call's request. The script, its root, and what is fixed at
-// the route are for the caller to add.
-func (route *Route) Tell(c *Call, r *cgi.Request) {
+// SetRequest says what the server knows of the call's request. The script, its root, and what is
+// fixed at the route are for the caller to add.
+func (route *Route) SetRequest(c *Call, r *cgi.Request) {
 	l := c.Req.Layer()
 	r.Method = c.Req.Method()
 	r.Target = cgi.Text(l.OriginalTargetView())

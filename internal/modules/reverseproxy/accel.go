@@ -11,9 +11,9 @@ import (
 // sending a body. It may be used on any number of loops at once. The modules pass it to Open:
 // a module, servefiles, sends files, and this package imports no module.
 type Accel interface {
-	// Takes reports whether the Accel follows these values of X-Accel-Redirect and X-Sendfile; ""
+	// Handles reports whether the Accel follows these values of X-Accel-Redirect and X-Sendfile; ""
 	// stands for a field that is absent.
-	Takes(redirect, sendfile string) bool
+	Handles(redirect, sendfile string) bool
 
 	// Send answers with the file that the upstream names in redirect, or in sendfile if redirect
 	// is "", or lets the route answer that redirect leads to. status is that of the upstream's
@@ -25,7 +25,7 @@ type Accel interface {
 // TakesAccel reports whether the client gets what these values of X-Accel-Redirect and X-Sendfile
 // name, and not the body of the answer. "" stands for a field that is absent.
 func (r *Route) TakesAccel(redirect, sendfile string) bool {
-	return (redirect != "" || sendfile != "") && r.accel.Takes(redirect, sendfile)
+	return (redirect != "" || sendfile != "") && r.accel.Handles(redirect, sendfile)
 }
 
 // SendAccel sends the file that the upstream names, with the upstream's header fields.

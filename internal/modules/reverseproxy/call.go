@@ -32,20 +32,20 @@ type Call struct {
 	taken     bool      // some of it has been read
 
 	// The connection.
-	Up        upstream.Lease
-	Stream    *stream.Conn // nil with HTTP/2: see upstream.Lease.Mux
-	counted   bool         // its descriptor is, by conn
-	old       bool         // Stream has served another request
-	Again     bool         // the request can be sent again if that has ended
-	renewed   bool         // the next connection has to be a new one
-	repeated  bool
-	cookieOld bool // the client's cookie is to be renewed
+	Up         upstream.Lease
+	Stream     *stream.Conn // nil with HTTP/2: see upstream.Lease.Mux
+	counted    bool         // its descriptor is, by conn
+	reused     bool         // Stream has served another request
+	Retryable  bool         // the request can be sent again if that has ended
+	needsFresh bool         // the next connection has to be a new one
+	repeated   bool
+	cookieOld  bool // the client's cookie is to be renewed
 
 	splitName string // of the entry of split whose upstreams are asked; "": those of the route are
 
 	// The answer.
 	GotFirstByte bool // a byte of it has come
-	Informed     bool // the client has got an interim response
+	SentInterim  bool // the client has got an interim response
 	Status       int  // 0: its head is not complete
 	Redirect     string
 	Sendfile     string // X-Accel-Redirect and X-Sendfile
@@ -69,7 +69,7 @@ func (c *Call) Begin(r *Route, t RoundTripper, req *conn.Request, resp *conn.Res
 	c.Route, c.tripper, c.Req, c.Resp = r, t, req, resp
 	g := r.Group
 	if r.split != nil {
-		if other, name := r.split.of(req); other != nil {
+		if other, name := r.split.choose(req); other != nil {
 			g, c.splitName = other, name
 		}
 	}
@@ -83,7 +83,7 @@ func (c *Call) Begin(r *Route, t RoundTripper, req *conn.Request, resp *conn.Res
 		c.Up.Preface = proxyproto.Append(nil, r.Header, req.RemoteAddr(), req.LocalAddr())
 	}
 	if r.cookies != nil {
-		c.Up.StickyID, c.cookieOld = r.cookies.of(req)
+		c.Up.StickyID, c.cookieOld = r.cookies.read(req)
 	}
 }
 
@@ -94,7 +94,7 @@ func (c *Call) TakeBody() (status int) {
 	switch {
 	case c.Length == 0:
 		return 0
-	case !c.RequestBuffering && (c.Length > 0 || !c.Sized):
+	case !c.RequestBuffering && (c.Length > 0 || !c.NeedsLength):
 		c.Body, c.Unspooled = c.Req.Body(), true
 		// its length says that it is too long
 		if _, err := c.Req.Body().Read(nil); err != nil && err != io.EOF {
@@ -148,7 +148,7 @@ func (c *Call) Serve() int {
 		case err == nil:
 			c.Resp.Layer().Complete()
 			return c.tripper.Finish()
-		case c.Up.Connected() && c.Up.Undecided() && c.failed(err):
+		case c.Up.Connected() && c.Up.Undecided() && c.upstreamFailed(err):
 			c.Up.NoteFailure()
 		}
 		if !c.again(err) {
@@ -161,21 +161,21 @@ func (c *Call) Serve() int {
 func (c *Call) attempt() (err error) {
 	want := upstream.Reused
 	switch {
-	case c.renewed:
+	case c.needsFresh:
 		want = upstream.Fresh
 	case c.Unspooled || !c.Repeatable():
-		want = c.Alone
+		want = c.Exclusive
 	}
 	if c.name != nil && c.Up.ServerName == "" && c.Up.NoName == nil {
 		c.Up.ServerName, c.Up.NoName = c.serverName(c.Req)
 	}
-	c.Again = want == upstream.Reused
+	c.Retryable = want == upstream.Reused
 	if err := c.Req.Layer().TakeDescriptor(); err != nil {
 		return err
 	}
 	c.counted = true
 	// or a stream of HTTP/2
-	if c.Stream, c.old, err = c.Up.Connect(c.Req.Thread, want); c.Stream == nil {
+	if c.Stream, c.reused, err = c.Up.Connect(c.Req.Thread, want); c.Stream == nil {
 		c.uncount()
 	}
 	if err != nil {
@@ -258,13 +258,13 @@ func (c *Call) Free() {
 		c.Close()
 	}
 	if c.Req != nil { // a tunnel has given up the request, whose entry was made before
-		c.Note()
+		c.LogUpstream()
 	}
 	c.Flow.Drop()
 }
 
-// Note tells the access log of the upstream that was asked.
-func (c *Call) Note() {
+// LogUpstream tells the access log of the upstream that was asked.
+func (c *Call) LogUpstream() {
 	l := c.Req.Layer()
 	if !l.Logged() {
 		return

@@ -45,7 +45,7 @@ func (r *Route) Depend(key string, sent []string, sets func(name string) handler
 	}
 	if r.split != nil {
 		add("the entry of split", func(dst []byte, req *conn.Request) []byte {
-			_, name := r.split.of(req)
+			_, name := r.split.choose(req)
 			return append(dst, name...)
 		})
 	}
@@ -55,11 +55,11 @@ func (r *Route) Depend(key string, sent []string, sets func(name string) handler
 	if r.cookies != nil {
 		d.Cookie = r.cookies.Name
 		add("the upstream of sticky", func(dst []byte, req *conn.Request) []byte {
-			id, _ := r.cookies.of(req)
+			id, _ := r.cookies.read(req)
 			return strconv.AppendUint(dst, id, 16)
 		})
 	}
-	if r.key != nil && r.key.chosen() {
+	if r.key != nil && r.key.clientChosen() {
 		add("hash", func(dst []byte, req *conn.Request) []byte {
 			return strconv.AppendUint(dst, r.key.of(req), 16)
 		})
@@ -93,9 +93,9 @@ func (r *Route) Depend(key string, sent []string, sets func(name string) handler
 	r.Env.Depends(d)
 }
 
-// chosen reports whether a client can choose the key by a cookie or a field, and its address has no
-// say.
-func (k *key) chosen() bool {
+// clientChosen reports whether a client can choose the key by a cookie or a field, and its address
+// has no say.
+func (k *key) clientChosen() bool {
 	some := false
 	for _, p := range k.pieces {
 		if p.Name == "address" {

@@ -10,7 +10,7 @@ import (
 // Failed reports whether err speaks against the upstream, which has said something or not.
 func Failed(gotFirst bool, err error) bool {
 	c := Call{GotFirstByte: gotFirst}
-	return c.failed(err)
+	return c.upstreamFailed(err)
 }
 
 // Spool is spool.

@@ -7,8 +7,8 @@ import (
 	"github.com/lwango/lwango/internal/upstream"
 )
 
-// failing reads the keys that say what becomes of an address that does not work.
-func (r *Route) failing(s *upstream.Settings) error {
+// readFailing reads the keys that say what becomes of an address that does not work.
+func (r *Route) readFailing(s *upstream.Settings) error {
 	s.MaxFails, s.FailTimeout, s.TryFor, s.SlowStart = r.MaxFails, r.FailTimeout, r.TryFor, r.SlowStart
 	if err := NotZero("max_fails", r.MaxFails); err != nil {
 		return err
@@ -43,12 +43,12 @@ func (r *Route) failing(s *upstream.Settings) error {
 // Fails reports whether fail_status has that status.
 func (r *Route) Fails(status int) bool { return slices.Contains(r.FailStatus, status) }
 
-// Answers is for an answer whose head has come: it says whether the upstream works. On a background
-// subrequest it tells the access log of the upstream at once, since the client's line takes that
-// from the subrequest before the subrequest is over.
-func (c *Call) Answers(status int) {
+// NoteStatus is for an answer whose head has come: it says whether the upstream works. On a
+// background subrequest it tells the access log of the upstream at once, since the client's line
+// takes that from the subrequest before the subrequest is over.
+func (c *Call) NoteStatus(status int) {
 	if c.Req.Layer().IsBackground() {
-		c.Note()
+		c.LogUpstream()
 	}
 	if c.Fails(status) {
 		c.Up.NoteFailure()

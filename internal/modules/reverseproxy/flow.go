@@ -13,14 +13,14 @@ import (
 // ErrClient is in each error of a Flow that means that the client takes no more.
 var ErrClient = errors.New("the client takes no more")
 
-// AtOnce is how many bytes a module receives before it looks after the other direction, and offers
-// the client what is held. Without that bound an upstream that is always ahead would fill the spool
-// while its client waits, and would not get the rest of the request.
-const AtOnce = 8 * loop.BufferSize
+// ReadAtOnce is how many bytes a module receives before it looks after the other direction, and
+// offers the client what is held. Without that bound an upstream that is always ahead would fill
+// the spool while its client waits, and would not get the rest of the request.
+const ReadAtOnce = 8 * loop.BufferSize
 
-// gathered is how many bytes of an answer the Response certainly takes without writing any of them
-// to the client.
-const gathered = 16 << 10
+// responseBuffer is how many bytes of an answer the Response certainly takes without writing any of
+// them to the client.
+const responseBuffer = 16 << 10
 
 // Flow is the way of an answer to its client. As long as the spool has room, the upstream does not
 // wait for the client. The zero value is ready for Begin; Drop must be called in the end, also if
@@ -32,13 +32,13 @@ type Flow struct {
 	duplex *conn.Duplex // nil: body and answer do not move at once yet
 	begun  int          // bytes written before that
 
-	limit   int64 // of the spool: a spool that is longer stops the upstream
-	spool   spool
-	stuck   bool // the client has no room for all that was written
-	discard bool
+	limit      int64 // of the spool: a spool that is longer stops the upstream
+	spool      spool
+	clientFull bool // the client has no room for all that was written
+	discard    bool
 
-	pressed   bool          // see AwaitRoom
-	checkedAt time.Duration // when it was found out whether it has to be, by the loop's clock
+	rateLimited bool          // see AwaitRoom
+	checkedAt   time.Duration // when it was found out whether it has to be, by the loop's clock
 }
 
 // Begin begins the answer. limit is how many bytes the flow may hold. With upload, the request's
@@ -68,16 +68,16 @@ func (f *Flow) moveAtOnce() {
 // Unbuffered makes the upstream go at the client's pace from here on.
 func (f *Flow) Unbuffered() { f.limit = 0 }
 
-// Late reports that bytes are held for the client, behind which the next ones have to queue. Before
-// body and answer move at once, none are.
-func (f *Flow) Late() bool { return f.duplex != nil && (f.stuck || f.spool.len() > 0) }
+// HasHeld reports that bytes are held for the client, behind which the next ones have to queue.
+// Before body and answer move at once, none are.
+func (f *Flow) HasHeld() bool { return f.duplex != nil && (f.clientFull || f.spool.len() > 0) }
 
-// Stuck reports that the client has no room for all that was written.
-func (f *Flow) Stuck() bool { return f.stuck }
+// ClientFull reports that the client has no room for all that was written.
+func (f *Flow) ClientFull() bool { return f.clientFull }
 
 // Full reports that the upstream has to wait until the client has taken some bytes.
 func (f *Flow) Full() bool {
-	if f.discard || !f.Late() {
+	if f.discard || !f.HasHeld() {
 		return false
 	}
 	if f.spool.len() == 0 {
@@ -93,12 +93,12 @@ func (f *Flow) Write(p []byte) error {
 	if f.discard {
 		return nil
 	}
-	if f.Late() {
+	if f.HasHeld() {
 		if f.spool.temp == nil { // only now, as it allocates
 			f.spool.temp = f.req.TempFile
 		}
 		if f.spool.len() == 0 { // what conn holds is in memory, too
-			f.spool.memory = max(spoolMemory+waitBy-f.duplex.Held(), 0)
+			f.spool.memory = max(spoolMemory+waitBytes-f.duplex.Held(), 0)
 		}
 		f.resp.Layer().FeedTap(p)
 		if err := f.spool.write(p); err != nil {
@@ -110,7 +110,7 @@ func (f *Flow) Write(p []byte) error {
 		return nil
 	}
 	if f.duplex == nil {
-		if f.begun += len(p); f.begun > gathered {
+		if f.begun += len(p); f.begun > responseBuffer {
 			f.moveAtOnce()
 		}
 	}
@@ -121,25 +121,25 @@ func (f *Flow) Write(p []byte) error {
 	if f.duplex == nil && err == nil {
 		return nil
 	}
-	return f.pushed(err)
+	return f.noteWrite(err)
 }
 
-// waitBy is how much is given to a client that takes nothing, so that there is something to wait
+// waitBytes is how much is given to a client that takes nothing, so that there is something to wait
 // by.
-const waitBy = 4 << 10
+const waitBytes = 4 << 10
 
 // hold is Write for a client that does not take all of p: what was gathered and a little more waits
 // in conn, and the rest in the spool. So one answer has no more than one buffer for each.
 func (f *Flow) hold(p []byte) error {
 	err := f.resp.Flush() // which gives up the buffer, too
 	for {
-		if err = f.pushed(err); err != nil || len(p) == 0 {
+		if err = f.noteWrite(err); err != nil || len(p) == 0 {
 			return err
 		}
-		if f.stuck {
+		if f.clientFull {
 			return f.Write(p)
 		}
-		n := min(max(f.duplex.Room(), waitBy), len(p))
+		n := min(max(f.duplex.Room(), waitBytes), len(p))
 		if _, err = f.resp.Write(p[:n]); err == nil {
 			err = f.resp.Flush()
 		}
@@ -150,59 +150,59 @@ func (f *Flow) hold(p []byte) error {
 // Inform sends an interim response, as Response.Inform does.
 func (f *Flow) Inform(status int, header *conn.Header) error {
 	f.moveAtOnce()
-	return f.pushed(f.resp.Inform(status, header))
+	return f.noteWrite(f.resp.Inform(status, header))
 }
 
 // Flush sends what was written. If bytes are held, Pour does so later.
 func (f *Flow) Flush() error {
-	if f.discard || f.Late() {
+	if f.discard || f.HasHeld() {
 		return nil
 	}
 	f.moveAtOnce()
-	return f.pushed(f.resp.Flush())
+	return f.noteWrite(f.resp.Flush())
 }
 
-// pushed is called behind each write to the client, with its error. It finds out whether the client
-// has room for more.
-func (f *Flow) pushed(err error) error {
+// noteWrite is called behind each write to the client, with its error. It finds out whether the
+// client has room for more.
+func (f *Flow) noteWrite(err error) error {
 	if err == nil {
 		var left int
 		left, err = f.duplex.SendHeld()
-		f.stuck = left > 0
+		f.clientFull = left > 0
 	}
 	if err != nil {
-		f.cut(err)
+		f.logCut(err)
 		return fmt.Errorf("%w: %w", ErrClient, err)
 	}
 	return nil
 }
 
-// Pour gives the client as many of the held bytes as it has room for. It has a buffer only
+// WriteHeld gives the client as many of the held bytes as it has room for. It has a buffer only
 // meanwhile. flush: a Flush may have come while they were held.
-func (f *Flow) Pour(flush bool) error {
-	if !f.Late() {
+func (f *Flow) WriteHeld(flush bool) error {
+	if !f.HasHeld() {
 		return nil
 	}
-	if f.stuck {
-		if err := f.pushed(nil); err != nil {
+	if f.clientFull {
+		if err := f.noteWrite(nil); err != nil {
 			return err
 		}
 	}
-	if f.stuck || f.discard {
+	if f.clientFull || f.discard {
 		return nil
 	}
 	buf := f.req.Thread.Loop().TakeBuffer()
 	defer f.req.Thread.Loop().PutBuffer(buf) // also when the thread is killed
-	for !f.stuck && f.spool.len() > 0 {
+	for !f.clientFull && f.spool.len() > 0 {
 		room := f.duplex.Room()
-		n, err := f.spool.read(buf[:min(len(buf), max(room, waitBy))])
+		n, err := f.spool.read(buf[:min(len(buf), max(room, waitBytes))])
 		if err != nil {
 			return err
 		}
 		if _, err = f.resp.Write(buf[:n]); room < len(buf) && err == nil {
 			err = f.resp.Flush()
 		}
-		if err := f.pushed(err); err != nil {
+		if err := f.noteWrite(err); err != nil {
 			return err
 		}
 	}
@@ -217,12 +217,12 @@ func (f *Flow) Drain(flush bool) error {
 	if f.duplex == nil {
 		return nil
 	}
-	f.press(false)
+	f.setMinRate(false)
 	for {
-		if err := f.Pour(flush); err != nil {
+		if err := f.WriteHeld(flush); err != nil {
 			return err
 		}
-		if f.discard || !f.Late() {
+		if f.discard || !f.HasHeld() {
 			break
 		}
 		if err := f.duplex.Await(-1, false); err != nil {
@@ -240,17 +240,17 @@ func (f *Flow) Drain(flush bool) error {
 // conn.Duplex.Await.
 func (f *Flow) Await(limit time.Duration, read bool, sources ...loop.Source) error {
 	f.moveAtOnce()
-	f.press(false)
-	if f.taken() {
+	f.setMinRate(false)
+	if f.clientTook() {
 		return nil
 	}
 	return f.duplex.Await(limit, read, sources...)
 }
 
-// taken reports that the client has taken what it had no room for, so that Pour must come before a
-// wait: with HTTP/2 the session sends what is held, also while the thread reads from the upstream,
-// and then nothing is left that the thread could wait for.
-func (f *Flow) taken() bool { return f.stuck && !f.discard && f.duplex.Held() == 0 }
+// clientTook reports that the client has taken what it had no room for, so that Pour must come
+// before a wait: with HTTP/2 the session sends what is held, also while the thread reads from the
+// upstream, and then nothing is left that the thread could wait for.
+func (f *Flow) clientTook() bool { return f.clientFull && !f.discard && f.duplex.Held() == 0 }
 
 // Discard drops what is held. From now on the client gets no more of the answer.
 func (f *Flow) Discard() {

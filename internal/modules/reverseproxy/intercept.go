@@ -53,11 +53,10 @@ func (r *Route) chosen(status int) bool {
 	return false
 }
 
-// Explains reports the fields that belong to a status, and not to the page that another one takes
-// the place of: what a client needs to act on it (RFC 9110
-// sections 15.5.2, 15.5.6, 10.2.3, 15.5.17, 15.5.22), and its cookies, by which a login that has
-// failed ends the session.
-func Explains(status int, name string) bool {
+// BelongsToStatus reports the fields that belong to a status, and not to the page that another one
+// takes the place of: what a client needs to act on it (RFC 9110 sections 15.5.2, 15.5.6, 10.2.3,
+// 15.5.17, 15.5.22), and its cookies, by which a login that has failed ends the session.
+func BelongsToStatus(status int, name string) bool {
 	switch {
 	case ascii.EqualFold(name, "WWW-Authenticate"), ascii.EqualFold(name, "Allow"),
 		ascii.EqualFold(name, "Retry-After"), ascii.EqualFold(name, "Set-Cookie"):

@@ -9,15 +9,15 @@ import (
 	"github.com/lwango/lwango/loop"
 )
 
-// pressRate is how many bytes a second a client has to take while its answer holds up the upstream
-// for which other requests wait.
-const pressRate = 16 << 10
+// crowdedRate is how many bytes a second a client has to take while its answer holds up the
+// upstream for which other requests wait.
+const crowdedRate = 16 << 10
 
-// PressAfter is for how long one of these must have waited. It is a variable only for the tests.
-var PressAfter = 3 * time.Second
+// CrowdedAfter is for how long one of these must have waited. It is a variable only for the tests.
+var CrowdedAfter = 3 * time.Second
 
-// checkEvery is how often a flow checks for them.
-const checkEvery = time.Second
+// checkInterval is how often a flow checks for them.
+const checkInterval = time.Second
 
 // AwaitRoom is Await for a flow that is Full, without a limit. The upstream waits for the client,
 // which may read so slowly that its slot is taken for hours. So while other requests wait for such
@@ -25,40 +25,40 @@ const checkEvery = time.Second
 // second at the latest.
 func (f *Flow) AwaitRoom(up *upstream.Lease, read bool, sources ...loop.Source) error {
 	f.moveAtOnce()
-	if f.taken() {
+	if f.clientTook() {
 		return nil
 	}
 	l := f.req.Thread.Loop()
-	if now := l.Clock(l.Time()); f.checkedAt == 0 || now-f.checkedAt >= checkEvery {
+	if now := l.Clock(l.Time()); f.checkedAt == 0 || now-f.checkedAt >= checkInterval {
 		f.checkedAt = now
-		f.press(up.CrowdedFor(f.req.Thread, PressAfter))
+		f.setMinRate(up.CrowdedFor(f.req.Thread, CrowdedAfter))
 	}
-	err := f.duplex.Await(checkEvery, read, sources...)
+	err := f.duplex.Await(checkInterval, read, sources...)
 	if errors.Is(err, os.ErrDeadlineExceeded) {
 		return nil
 	}
 	return err
 }
 
-// press says whether the client has to take pressRate.
-func (f *Flow) press(on bool) {
+// setMinRate says whether the client has to take crowdedRate.
+func (f *Flow) setMinRate(on bool) {
 	switch {
-	case on == f.pressed:
+	case on == f.rateLimited:
 		return
 	case on:
-		f.duplex.SetMinRate(pressRate)
+		f.duplex.SetMinRate(crowdedRate)
 	default:
 		f.duplex.SetMinRate(0)
 	}
-	f.pressed = on
+	f.rateLimited = on
 }
 
-// cut is called when the client takes no more because of err, and logs it if it was pressed.
-func (f *Flow) cut(err error) {
-	if f.pressed && errors.Is(err, os.ErrDeadlineExceeded) {
+// logCut is called when the client takes no more because of err, and logs it if it was pressed.
+func (f *Flow) logCut(err error) {
+	if f.rateLimited && errors.Is(err, os.ErrDeadlineExceeded) {
 		f.log.Warn(
 			"reverseproxy: a client is cut that reads too slowly while other requests wait for the"+
 				" upstream", "request_id", f.req.ID(), "client", f.req.RemoteAddr().Addr(),
-			"least_rate", pressRate)
+			"least_rate", crowdedRate)
 	}
 }

@@ -11,43 +11,43 @@ import (
 	"github.com/lwango/lwango/loop"
 )
 
-// Causes is a set of what has a request sent once more.
-type Causes uint8
+// RetryCauses is a set of what has a request sent once more.
+type RetryCauses uint8
 
 const (
-	OnConnect Causes = 1 << iota // no connection
-	OnCut                        // it has ended before a byte of the answer
-	OnTimeout                    // no such byte in time
+	OnConnect RetryCauses = 1 << iota // no connection
+	OnClosed                          // it has ended before a byte of the answer
+	OnTimeout                         // no such byte in time
 )
 
-// Next is the error of a round trip whose answer has this status, for which another upstream is
-// asked. The lease may try one.
-type Next int
+// RetryStatus is the error of a round trip whose answer has this status, for which another upstream
+// is asked. The lease may try one.
+type RetryStatus int
 
-func (n Next) Error() string { return "the answer has status " + strconv.Itoa(int(n)) }
+func (n RetryStatus) Error() string { return "the answer has status " + strconv.Itoa(int(n)) }
 
 // Repeatable reports whether the request can be sent once more, though an upstream may have acted
 // on it: its method says that this makes no difference, its body is still there, and the client has
 // got no byte.
-func (c *Call) Repeatable() bool { return c.Repeats(c.Req.Method()) && c.whole() }
+func (c *Call) Repeatable() bool { return c.Idempotent(c.Req.Method()) && c.canResend() }
 
-// whole reports that the request can be sent once more as far as its body and the client go.
-func (c *Call) whole() bool { return !(c.taken && c.Unspooled) && !c.Informed }
+// canResend reports that the request can be sent once more as far as its body and the client go.
+func (c *Call) canResend() bool { return !(c.taken && c.Unspooled) && !c.SentInterim }
 
-// silent reports that the upstream has caused err: it has closed the connection, or no byte has
-// moved there for too long. A client that takes nothing for too long has abandoned the call.
-func silent(err error) bool {
+// isTimeoutOrCut reports that the upstream has caused err: it has closed the connection, or no byte
+// has moved there for too long. A client that takes nothing for too long has abandoned the call.
+func isTimeoutOrCut(err error) bool {
 	return !abandoned(err) && (errors.Is(err, upstream.ErrCut) ||
 		errors.Is(err, os.ErrDeadlineExceeded) && !errors.Is(err, errBody))
 }
 
-// failed reports that err, before the head of an answer was complete, speaks against the upstream:
-// it has said nothing, has stopped in the middle, or has said what is no answer.
-func (c *Call) failed(err error) bool {
+// upstreamFailed reports that err, before the head of an answer was complete, speaks against the
+// upstream: it has said nothing, has stopped in the middle, or has said what is no answer.
+func (c *Call) upstreamFailed(err error) bool {
 	switch {
-	case upstream.Refused(err), !c.GotFirstByte && c.outlived(err):
+	case upstream.Refused(err), !c.GotFirstByte && c.closedEarly(err):
 		return false
-	case silent(err):
+	case isTimeoutOrCut(err):
 		return true
 	}
 	return c.GotFirstByte && statusOf(err) == http.StatusBadGateway && !abandoned(err)
@@ -59,9 +59,9 @@ func abandoned(err error) bool {
 		errors.Is(err, ErrClient)
 }
 
-// outlived reports that an idle connection has ended without an answer: the upstream may have
+// closedEarly reports that an idle connection has ended without an answer: the upstream may have
 // closed it before the request was there, so it speaks against nobody.
-func (c *Call) outlived(err error) bool { return c.old && errors.Is(err, upstream.ErrCut) }
+func (c *Call) closedEarly(err error) bool { return c.reused && errors.Is(err, upstream.ErrCut) }
 
 // again reports whether the call can make another attempt after that error, and gets ready for it.
 //
@@ -73,29 +73,30 @@ func (c *Call) outlived(err error) bool { return c.old && errors.Is(err, upstrea
 // the request (HTTP/2), that holds for all requests, as it does while there is no connection.
 func (c *Call) again(err error) bool {
 	cut, refused := errors.Is(err, upstream.ErrCut), upstream.Refused(err)
-	_, next := err.(Next)
-	if c.Up.Connected() && c.outlived(err) && !c.GotFirstByte {
+	_, next := err.(RetryStatus)
+	if c.Up.Connected() && c.closedEarly(err) && !c.GotFirstByte {
 		c.Up.NoteClosedEarly()
 	}
 	switch {
-	case !c.Up.Connected(), !c.Repeatable() && !(refused && c.whole()): // Connect tries others itself
+	case !c.Up.Connected(), // Connect tries others itself
+		!c.Repeatable() && !(refused && c.canResend()):
 		return false
-	case c.Once && c.repeated && c.TryFor == 0:
+	case c.RetryOnce && c.repeated && c.TryFor == 0:
 		return false
 	case refused && c.GotFirstByte:
 		return false
-	case refused && !c.renewed:
-		c.renewed = true
+	case refused && !c.needsFresh:
+		c.needsFresh = true
 	case refused:
 		if c.Retry&OnConnect == 0 || !c.Up.Exclude() && !c.Up.Resend() {
 			return false
 		}
 	case next:
-	case c.GotFirstByte || !silent(err):
+	case c.GotFirstByte || !isTimeoutOrCut(err):
 		return false
-	case c.outlived(err):
-		c.renewed = true
-	case cut && c.Retry&OnCut == 0, !cut && c.Retry&OnTimeout == 0,
+	case c.closedEarly(err):
+		c.needsFresh = true
+	case cut && c.Retry&OnClosed == 0, !cut && c.Retry&OnTimeout == 0,
 		!c.Up.Exclude() && !(cut && c.Up.Resend()):
 		return false
 	}
@@ -104,11 +105,11 @@ func (c *Call) again(err error) bool {
 			return false
 		}
 	}
-	if !c.outlived(err) && !refused {
+	if !c.closedEarly(err) && !refused {
 		c.Log.Warn(c.Module+": another upstream is asked", "request_id", c.Req.ID(), "target",
 			c.Req.Target(), "upstream", c.Up.Name(), "error", err)
 	}
 	c.Close()
-	c.repeated, c.renewed, c.GotFirstByte = true, c.renewed || c.Once, false
+	c.repeated, c.needsFresh, c.GotFirstByte = true, c.needsFresh || c.RetryOnce, false
 	return true
 }

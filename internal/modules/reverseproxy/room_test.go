@@ -30,15 +30,15 @@ func TestRoomBeforeTheWait(t *testing.T) {
 			for n := 0; n < pieces && err == nil; n++ {
 				before := taken.Load()
 				err = f.Write(make([]byte, piece))
-				if !f.Late() {
+				if !f.HasHeld() {
 					continue
 				}
 				for taken.Load() == before && err == nil { // the session sends meanwhile
 					err = req.Thread.Sleep(time.Millisecond)
 				}
-				for f.Late() && err == nil {
+				for f.HasHeld() && err == nil {
 					if err = f.Await(wait.Patience, false); err == nil {
-						err = f.Pour(true)
+						err = f.WriteHeld(true)
 					}
 				}
 			}

@@ -27,13 +27,13 @@ type Route struct {
 	Env    handlers.Env
 	Log    *slog.Logger
 
-	// Repeats reports whether a request of that method may be sent twice (RFC 9110 section 9.2.2).
+	// Idempotent reports whether a request of that method may be sent twice (RFC 9110 section 9.2.2).
 	// One that may not wants an Alone connection.
-	Repeats func(method string) bool
-	Alone   upstream.Want
-	Retry   Causes
-	Once    bool // a request is sent once more, and not as often as there are upstreams
-	Sized   bool // a body's length must be known before an upstream is asked
+	Idempotent  func(method string) bool
+	Exclusive   upstream.Want
+	Retry       RetryCauses
+	RetryOnce   bool // a request is sent once more, and not as often as there are upstreams
+	NeedsLength bool // a body's length must be known before an upstream is asked
 
 	// Ping asks the named upstream on a new connection for Health.Path, and returns the status of the
 	// answer, and the beginning of its body. PingID is what it depends on besides.
@@ -46,7 +46,7 @@ type Route struct {
 	name *key // for TLS, set by Security; nil: all requests have the same
 
 	// Set by Open.
-	cookies *stickiness     // nil: none
+	cookies *stickyCookie   // nil: none
 	key     *key            // what balance goes by; nil: nothing
 	Group   *upstream.Group // of the requests that split has not
 	split   *split          // nil: it has none
@@ -68,7 +68,7 @@ func (r *Route) Open(p *upstream.Pool, more upstream.Settings, missing error,
 	if err := r.sticky(&more); err != nil {
 		return err
 	}
-	if err := r.failing(&more); err != nil {
+	if err := r.readFailing(&more); err != nil {
 		return err
 	}
 	if err := r.check(&more); err != nil {

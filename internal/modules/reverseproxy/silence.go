@@ -10,15 +10,15 @@ import (
 // Timeout is the error of a round trip on which nothing has moved for the time that a key sets. It
 // is a loop.ErrDeadlineExceeded.
 type Timeout struct {
-	Key   string
-	After time.Duration
-	Both  bool // the client could have spoken as well
+	Key       string
+	After     time.Duration
+	BothSides bool // the client could have spoken as well
 }
 
 func (e Timeout) Error() string {
 	what := "the upstream has sent nothing for "
 	switch {
-	case e.Both:
+	case e.BothSides:
 		what = "neither the client nor the upstream has sent anything for "
 	case e.Key == "send_timeout":
 		what = "the upstream has taken nothing for "
@@ -28,10 +28,10 @@ func (e Timeout) Error() string {
 
 func (e Timeout) Unwrap() error { return loop.ErrDeadlineExceeded }
 
-// Converse is called when the head of the answer has come. If the client still sends its request,
-// both may be silent from now on: which of them has something to say is their own affair. What ends
-// a silence of both is read_timeout.
-func (c *Call) Converse() {
+// BothMaySend is called when the head of the answer has come. If the client still sends its
+// request, both may be silent from now on: which of them has something to say is their own affair.
+// What ends a silence of both is read_timeout.
+func (c *Call) BothMaySend() {
 	if c.Unspooled {
 		c.Req.Body().SetTimeout(-1)
 	}

@@ -104,8 +104,8 @@ func bareAddress(address string) string {
 	return bare
 }
 
-// of returns the group for a request, and the name of its entry; nil: that of the route.
-func (s *split) of(req *conn.Request) (*upstream.Group, string) {
+// choose returns the group for a request, and the name of its entry; nil: that of the route.
+func (s *split) choose(req *conn.Request) (*upstream.Group, string) {
 	for i := range s.groups {
 		if e := &s.groups[i]; named(e.Split, req) {
 			return e.Group, e.Name

@@ -10,8 +10,9 @@ import (
 // file.
 const spoolMemory = 16 << 10
 
-// mostSpooled is how much memory all spools of the process have. Beyond it they begin with a file.
-const mostSpooled = 64 << 20
+// maxSpoolMemory is how much memory all spools of the process have. Beyond it they begin with a
+// file.
+const maxSpoolMemory = 64 << 20
 
 // spooled is how much they have.
 var spooled atomic.Int64
@@ -124,7 +125,7 @@ func (s *spool) takeMemory() bool {
 	if s.mem != nil {
 		return true
 	}
-	if n := int64(s.memory); spooled.Add(n) > mostSpooled {
+	if n := int64(s.memory); spooled.Add(n) > maxSpoolMemory {
 		spooled.Add(-n)
 		return false
 	}

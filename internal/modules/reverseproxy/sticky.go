@@ -19,13 +19,13 @@ import (
 	"github.com/lwango/lwango/internal/upstream"
 )
 
-// ownSecret is the process's, for routes that have none. So a reload does not change it.
-var ownSecret = sync.OnceValue(func() []byte { return []byte(rand.Text()) })
+// processSecret is the process's, for routes that have none. So a reload does not change it.
+var processSecret = sync.OnceValue(func() []byte { return []byte(rand.Text()) })
 
-// stickiness is the cookie of a route. A cookie is the number of an address, the time until which
+// stickyCookie is the cookie of a route. A cookie is the number of an address, the time until which
 // it is good, and a part of the HMAC of both: so a client can neither choose an address nor make
 // one stay its own for longer.
-type stickiness struct {
+type stickyCookie struct {
 	upstreams.Sticky
 	macs sync.Pool // of hash.Hash
 }
@@ -65,18 +65,18 @@ func (r *Route) sticky(s *upstream.Settings) error {
 		return handlers.BadKey("sticky",
 			"browsers take no cookie of the name %s with a domain or another path than /", set.Name)
 	case len(secret) == 0:
-		secret = ownSecret()
+		secret = processSecret()
 	case len(secret) < 16:
 		return handlers.BadKey("sticky", "secret: expected at least 16 bytes, not %d", len(secret))
 	}
 	s.Secret = secret
-	r.cookies = &stickiness{Sticky: set}
+	r.cookies = &stickyCookie{Sticky: set}
 	r.cookies.macs.New = func() any { return hmac.New(sha256.New, secret) }
 	return nil
 }
 
 // sign appends the signature of what begins with the name of the cookie.
-func (s *stickiness) sign(b []byte) []byte {
+func (s *stickyCookie) sign(b []byte) []byte {
 	mac := s.macs.Get().(hash.Hash)
 	defer s.macs.Put(mac)
 	mac.Reset()
@@ -85,9 +85,9 @@ func (s *stickiness) sign(b []byte) []byte {
 	return append(b, mac.Sum(nil)[:cookieBytes-signedSize]...)
 }
 
-// of returns the number in a request's cookie; 0: there is none that is good. old says that the
+// read returns the number in a request's cookie; 0: there is none that is good. old says that the
 // client should get a new one soon.
-func (s *stickiness) of(req *conn.Request) (number uint64, old bool) {
+func (s *stickyCookie) read(req *conn.Request) (number uint64, old bool) {
 	value := cookie(req, s.Name)
 	if base64.RawURLEncoding.DecodedLen(len(value)) != cookieBytes {
 		return 0, false
@@ -110,7 +110,7 @@ func (s *stickiness) of(req *conn.Request) (number uint64, old bool) {
 }
 
 // set gives the client the cookie for a number.
-func (s *stickiness) set(req *conn.Request, h *conn.Header, number uint64) {
+func (s *stickyCookie) set(req *conn.Request, h *conn.Header, number uint64) {
 	b := make([]byte, 0, cookieBytes)
 	until := uint32(0)
 	if s.Expires > 0 {

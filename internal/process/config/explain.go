@@ -102,7 +102,7 @@ func (c *Config) Explain(w io.Writer, request string) error {
 func (a *Around) explain(q *rules.Sample, say func(string)) bool {
 	if a.Limit != nil {
 		at := fmt.Sprintf("limit (%s): ", a.Table.Position("limit"))
-		if !a.Limit.Takes(q.Method()) {
+		if !a.Limit.AllowsMethod(q.Method()) {
 			say(at + "answers 405, because it takes " + a.Limit.String())
 			return false
 		}

@@ -185,7 +185,7 @@ func (s *Service) check(r *Route) *upstream.Check {
 		return nil
 	}
 	return &upstream.Check{ID: fmt.Sprintf("stream %+v %s", *h, r.ProxyProtocol),
-		Preface:   proxyproto.AppendLocal(nil, r.ProxyProtocol),
+		Preface:  proxyproto.AppendLocal(nil, r.ProxyProtocol),
 		Interval: h.Interval, Timeout: h.Timeout, Rises: h.Rises, Falls: h.Falls,
 		Run: func(net.Conn, string) error { return nil }, // the connection could be made
 		Changed: func(name string, out bool, err error) {

@@ -1,11 +1,11 @@
 // Package cgi is CGI/1.1 (RFC 3875) as FastCGI, uwsgi and SCGI carry it, and as PHP and similar
-// programs understand it. It says which script a path names and which variables the script gets,
-// and reads the header of the script's response. It does no I/O except through an FS, and starts
-// nothing.
+// programs understand it. It finds the script that a path names, makes the variables for the
+// script, and reads the header of the script's response. It does no I/O except through an FS, and
+// starts nothing.
 //
-// A program trusts what the server tells it: who the client is, which file to run, which header
-// fields there are. Each rule here that drops or refuses something is there because a program was
-// deceived without it, and its comment says how.
+// A program trusts the server's variables: who the client is, which file to run, which header
+// fields there are. Each rule here that drops or refuses something exists because a program was
+// deceived without it, as its comment explains.
 //
 //	errors.go    Error: status and reason of every refusal
 //	path.go      Split, Rules: from a clean path to a script, a file or a refusal

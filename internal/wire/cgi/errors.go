@@ -2,9 +2,9 @@ package cgi
 
 import "strconv"
 
-// An Error is a refusal. It has the status for a client whose response has not begun (one that has
-// can only be cut) and, for the log, what was wrong. Each one is a package variable, so a refusal
-// costs no allocation, and errors can be compared.
+// An Error is a refusal. It has the status for a client whose response has not begun (otherwise the
+// response can only be cut) and the reason for the log. Each one is a package variable, so a
+// refusal costs no allocation, and errors can be compared.
 type Error struct {
 	Status int
 	Reason string
@@ -33,7 +33,7 @@ var (
 	ErrOptions = &Error{Status: 400, Reason: "too many connection options"}
 )
 
-// Refusals of a response's header. What follows the header cannot be used then.
+// Refusals of a response's header. Then the rest of the response cannot be used.
 var (
 	ErrHeaderSize = bad("response header exceeds the limit")
 	ErrFieldCount = bad("too many fields in the response header")

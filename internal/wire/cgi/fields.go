@@ -31,11 +31,11 @@ func (l List) Strings(i int) (name, value string) { return l[i].Name, l[i].Value
 // maxOptions is how many names Connection may have beside the usual ones.
 const maxOptions = 16
 
-// upper maps a byte of a field's name to that of a parameter's; 0: no parameter can have it. Only
-// letters, digits, the hyphen and the underscore are mapped. Fields with an underscore are dropped
-// earlier, unless the configuration allows them: PHP turns dots and hyphens into underscores, so a
-// script would take X_Forwarded_For, which no proxy in front removes or overwrites, for
-// X-Forwarded-For.
+// upper maps a byte of a field's name to one of a parameter's name; 0: no parameter can have it.
+// Only letters, digits, the hyphen and the underscore are mapped. Fields with an underscore are
+// dropped earlier, unless the configuration allows them: PHP turns dots and hyphens into
+// underscores, so a script would take X_Forwarded_For, which no proxy in front removes or
+// overwrites, for X-Forwarded-For.
 var upper = func() (t [256]byte) {
 	for c := range t {
 		switch {
@@ -51,15 +51,15 @@ var upper = func() (t [256]byte) {
 
 const http = "HTTP_"
 
-// place is a field that becomes a parameter, or a part of one, by its index.
-type place struct {
+// indexedField is a field that becomes a parameter, or a part of one, by its index.
+type indexedField struct {
 	first int32 // the first of the fields that become the same parameter
 	at    int32
 }
 
-// steering are the fields that do not become a parameter of their own name, or say something of
-// others, besides those that begin with P.
-var steering = http1.NamesOf("Host", "Connection", "Keep-Alive", "TE", "Trailer",
+// special are the fields that do not become a parameter of their own name, or affect other fields,
+// besides those that begin with P.
+var special = http1.NamesOf("Host", "Connection", "Keep-Alive", "TE", "Trailer",
 	"Transfer-Encoding", "Upgrade", "Content-Length", "Content-Type", "X-Request-ID")
 
 // fields adds the header fields as HTTP_* parameters, and the type of the body.
@@ -71,16 +71,15 @@ func (r *Request) fields(h *Vars) {
 		return
 	}
 	begin := *h
-	if !r.usual(h) {
+	if !r.addDistinct(h) {
 		*h = begin
-		r.unusual(h)
+		r.addJoined(h)
 	}
 }
 
-// usual adds the fields one by one, as they come. It returns false, and what it has added does not
-// count, where one of them has to do with others: it comes again, Connection names some, or the
-// name is none of a parameter.
-func (r *Request) usual(h *Vars) bool {
+// addDistinct adds the fields one by one. It returns false, and the caller drops what it has added,
+// if a field is repeated, Connection names fields, or a name cannot be a parameter.
+func (r *Request) addDistinct(h *Vars) bool {
 	if r.Host != "" {
 		r.add(h, "HTTP_HOST", r.Host, "")
 	}
@@ -95,16 +94,16 @@ func (r *Request) usual(h *Vars) bool {
 			return false
 		}
 		seen |= bit
-		if http1.MayHave(steering, name) || name[0]|0x20 == 'p' {
+		if http1.MayHave(special, name) || name[0]|0x20 == 'p' {
 			switch {
-			case !ours(name):
-			case r.tells(h, name, value):
+			case !reserved(name):
+			case r.addReserved(h, name, value):
 				continue
 			default:
 				return false
 			}
 		}
-		if len(r.Params) > 0 && r.sets(name) {
+		if len(r.Params) > 0 && r.configures(name) {
 			continue
 		}
 		b := append(h.Open(len(http)+len(name), len(value)), http...)
@@ -124,8 +123,8 @@ func (r *Request) usual(h *Vars) bool {
 	return true
 }
 
-// tells takes what a field says that is ours, if it says nothing of other fields.
-func (r *Request) tells(h *Vars, name, value string) bool {
+// addReserved handles a reserved field. It returns false if the field affects other fields.
+func (r *Request) addReserved(h *Vars, name, value string) bool {
 	switch {
 	case mapsTo(name, "HOST"):
 		return r.Host != ""
@@ -145,8 +144,8 @@ func bitOf(name string) uint64 {
 	return 1 << ((15*uint(n) + 3*uint(name[max(n-2, 0)]|0x20) + 29*uint(name[n-1]|0x20)) & 63)
 }
 
-// repeated reports whether one of the first n fields becomes the same parameter as one of that
-// name, or there are too many of them to compare.
+// repeated reports whether one of the first n fields becomes the same parameter as name, or there
+// are too many fields to compare.
 func (r *Request) repeated(n int, name string) bool {
 	for i := range min(n, fewFields) {
 		if other, _ := r.Fields.Strings(i); same(other, name) {
@@ -156,12 +155,13 @@ func (r *Request) repeated(n int, name string) bool {
 	return n > fewFields
 }
 
-// unusual adds any fields. Fields of the same name become one parameter, in the place of the first:
-// of several parameters of a name PHP would keep the last. Sorting brings equal names together. A
-// client may send some thousand fields, and comparing each with each would hold up the loop.
+// addJoined adds any fields. Fields of the same name become one parameter, at the place of the
+// first: of several parameters with one name PHP would keep the last. Sorting brings equal names
+// together, since a client may send some thousand fields, and comparing each with each would block
+// the loop.
 //
 //go:noinline
-func (r *Request) unusual(h *Vars) {
+func (r *Request) addJoined(h *Vars) {
 	options, host := r.options(h)
 	if host || r.Host != "" {
 		r.add(h, "HTTP_HOST", r.Host, "")
@@ -169,11 +169,11 @@ func (r *Request) unusual(h *Vars) {
 	list := r.order[:0]
 	for i := range r.Fields.Len() {
 		if name, _ := r.Fields.Strings(i); r.passes(name, options) {
-			list = append(list, place{first: int32(i), at: int32(i)})
+			list = append(list, indexedField{first: int32(i), at: int32(i)})
 		}
 	}
 	r.order = list
-	r.gather(list)
+	r.joinEqual(list)
 	for len(list) > 0 {
 		n := 1
 		for n < len(list) && list[n].first == list[0].first {
@@ -187,9 +187,9 @@ func (r *Request) unusual(h *Vars) {
 // fewFields is how many fields are compared with each other.
 const fewFields = 32
 
-// gather brings the fields together that become the same parameter.
-func (r *Request) gather(list []place) {
-	slices.SortFunc(list, func(a, b place) int {
+// joinEqual brings the fields together that become the same parameter.
+func (r *Request) joinEqual(list []indexedField) {
+	slices.SortFunc(list, func(a, b indexedField) int {
 		if c := compare(r.nameOf(a), r.nameOf(b)); c != 0 {
 			return c
 		}
@@ -201,7 +201,7 @@ func (r *Request) gather(list []place) {
 			list[i].first = list[i-1].first
 		}
 	}
-	slices.SortFunc(list, func(a, b place) int {
+	slices.SortFunc(list, func(a, b indexedField) int {
 		if a.first != b.first {
 			return int(a.first - b.first)
 		}
@@ -209,13 +209,13 @@ func (r *Request) gather(list []place) {
 	})
 }
 
-func (r *Request) nameOf(p place) string {
+func (r *Request) nameOf(p indexedField) string {
 	name, _ := r.Fields.Strings(int(p.at))
 	return name
 }
 
 // field adds one parameter, whose value joins those of the fields.
-func (r *Request) field(h *Vars, parts []place) {
+func (r *Request) field(h *Vars, parts []indexedField) {
 	name := r.nameOf(parts[0])
 	separator := ", " // RFC 9110 section 5.2
 	if ascii.EqualFold(name, "cookie") {
@@ -247,7 +247,7 @@ func (r *Request) field(h *Vars, parts []place) {
 // passes reports whether a field of that name becomes a parameter: the configuration sets none of
 // that name, and the Connection field does not name it.
 func (r *Request) passes(name string, options []string) bool {
-	if !r.mappable(name) || ours(name) || r.sets(name) {
+	if !r.mappable(name) || reserved(name) || r.configures(name) {
 		return false
 	}
 	for _, o := range options {
@@ -258,8 +258,8 @@ func (r *Request) passes(name string, options []string) bool {
 	return true
 }
 
-// sets reports whether the configuration has the parameter that a field of that name becomes.
-func (r *Request) sets(name string) bool {
+// configures reports whether the configuration sets the parameter of a field with that name.
+func (r *Request) configures(name string) bool {
 	for i := range r.Params {
 		if p := r.Params[i].Name; len(p) == len(http)+len(name) && p[:len(http)] == http &&
 			mapsTo(name, p[len(http):]) {
@@ -269,9 +269,9 @@ func (r *Request) sets(name string) bool {
 	return false
 }
 
-// options gathers the names in the Connection fields, without the usual ones and those that are
-// trusted. host reports whether there is a Host field. It adds the type of the body: a program must
-// not see another one than the first, which was checked in front of it.
+// options gathers the names in the Connection fields, without the usual and the trusted ones. host
+// reports whether there is a Host field. It adds the type of the body: a program must only see the
+// first one, which was checked.
 func (r *Request) options(h *Vars) (list []string, host bool) {
 	list = r.named[:0]
 	typed := false
@@ -286,7 +286,7 @@ func (r *Request) options(h *Vars) (list []string, host bool) {
 			ascii.EachElement(value, func(o string) bool {
 				switch {
 				// An option that is always dropped, or never.
-				case ours(o) || ascii.EqualFold(o, "close") || r.trusted(o):
+				case reserved(o) || ascii.EqualFold(o, "close") || r.trusted(o):
 				case len(list) == maxOptions:
 					h.Fail(ErrOptions)
 				default:
@@ -320,12 +320,12 @@ func (r *Request) mappable(name string) bool {
 	return name != ""
 }
 
-// ours reports whether a field never becomes a parameter of its own name. That is so for fields
-// about the client's connection and its framing, which end here; for fields that have a parameter
-// without HTTP_; for X-Request-ID, in place of which there is Request.ID; and for Proxy. As
-// HTTP_PROXY that would make the script's own HTTP client send its requests through a machine of
-// the sender's choice ("httpoxy", CVE-2016-5385).
-func ours(name string) bool {
+// reserved reports whether a field never becomes a parameter of its own name. These are fields
+// about the client's connection and its framing, which end here; fields that have a parameter
+// without HTTP_; X-Request-ID, which Request.ID replaces; and Proxy. As HTTP_PROXY that would make
+// the script's own HTTP client send its requests through a machine of the sender's choice
+// ("httpoxy", CVE-2016-5385).
+func reserved(name string) bool {
 	switch len(name) {
 	case len("TE"):
 		return mapsTo(name, "TE")

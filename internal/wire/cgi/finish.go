@@ -10,18 +10,17 @@ import (
 	"github.com/lwango/lwango/internal/wire/rfc9111"
 )
 
-// special are the names that finish treats in a way of their own, besides those that begin with X
-// or with Proxy.
-var special = http1.Steering | http1.NamesOf("Status", "Content-Type", "Location")
+// controlNames are the names that finish treats specially, besides those that begin with X or with
+// Proxy.
+var controlNames = http1.Steering | http1.NamesOf("Status", "Content-Type", "Location")
 
-// finish finds out what the field lines mean. Names and values are parts of text, a copy of the
-// header.
+// finish interprets the field lines. Names and values are parts of text, a copy of the header.
 func (h *Header) finish(text string) *Error {
 	h.Length = -1
 	for _, l := range h.lines {
 		name, value := text[l.name:l.colon], text[l.value:l.end]
 		switch c := ascii.Lower(name[0]); {
-		case c != 'x' && c != 'p' && !http1.MayHave(special, name):
+		case c != 'x' && c != 'p' && !http1.MayHave(controlNames, name):
 		case len(name) == len("Content-Type") && h.mediaType == "" &&
 			ascii.EqualFold(name, "Content-Type"):
 			// There is one of it (RFC 3875 section 6.3). Of two, one recipient takes the first and
@@ -59,9 +58,9 @@ func (h *Header) finish(text string) *Error {
 func (h *Header) controlField(name, value string) (on bool, e *Error) {
 	switch {
 	case ascii.EqualFold(name, "content-length"):
-		// A value that is no number is dropped, and the length of the body is what comes. If
-		// two lengths differ, an attacker may have made the program write one of them; and
-		// whichever we chose, another reader may choose the other.
+		// A value that is no number is dropped, and the body ends with the response. If two lengths
+		// differ, an attacker may have made the program write one of them; and whichever we chose,
+		// another reader may choose the other.
 		n, digits := length(value)
 		if h.lengths && n != h.Length {
 			return false, ErrLengthTwice
@@ -82,20 +81,19 @@ func (h *Header) rareControlField(name, value string) (on bool) {
 	switch {
 	case ascii.EqualFold(name, "content-type"):
 		if value != "" && value != h.mediaType {
-			h.SecondType, h.Tells = value, true
+			h.SecondType, h.HasControl = value, true
 		}
 	case ascii.EqualFold(name, "transfer-encoding"):
-		h.Coding, h.Tells = cmp.Or(value, "identity"), true
+		h.Coding, h.HasControl = cmp.Or(value, "identity"), true
 	case ascii.EqualFold(name, "connection"):
 		h.connection = true
 	case http1.HopByHop(name), ascii.EqualFold(name, "trailer"),
 		ascii.HasPrefixFold(name, "proxy-"):
-		// They are about the connection, and the program has no say there: the server frames,
-		// keeps and upgrades the client's.
+		// They are about the client's connection, which the server alone frames, keeps and upgrades.
 	case ascii.HasPrefixFold(name, "x-accel-"):
 		// All of these are between program and server, so the client gets none, not even those
 		// that we do not know.
-		h.Tells = true
+		h.HasControl = true
 		switch {
 		case ascii.EqualFold(name, "x-accel-redirect"):
 			h.Redirect = value
@@ -107,7 +105,7 @@ func (h *Header) rareControlField(name, value string) (on bool) {
 			h.Buffering = Unbuffered
 		}
 	case ascii.EqualFold(name, "x-sendfile"):
-		h.Sendfile, h.Tells = value, true // never sent on: it shows where files lie
+		h.Sendfile, h.HasControl = value, true // never sent on: it reveals where files are
 	default:
 		if ascii.EqualFold(name, "location") && value != "" {
 			h.location = true
@@ -135,8 +133,8 @@ func (h *Header) statusLine(text string) *Error {
 	return nil
 }
 
-// statusCode reads three digits, and a reason behind a space. 101 is none: the program would go on
-// in another protocol.
+// statusCode reads three digits, and a reason after a space. It refuses 101: the program would go
+// on in another protocol.
 func statusCode(text string) (n int, reason string, ok bool) {
 	if len(text) < 3 || len(text) > 3 && text[3] != ' ' && text[3] != '\t' {
 		return 0, "", false
@@ -150,8 +148,8 @@ func statusCode(text string) (n int, reason string, ok bool) {
 	return n, ascii.TrimOWS(text[3:]), n >= 100 && n != 101
 }
 
-// status reads Status: three digits, and a reason behind a space. One above 599 has no class (RFC
-// 9110 section 15), but programs use them, and the proxy passes them on as well.
+// status reads Status: three digits, and a reason after a space. A status above 599 has no class
+// (RFC 9110 section 15), but programs use them, and the proxy passes them on as well.
 //
 // After 1xx a client would wait for another response, for ever: CGI has one header, and what a
 // script writes after `http_response_code(103)` is its body. So 1xx is dropped, as if the script

@@ -15,10 +15,10 @@ const (
 	// MaxFields is how many fields it may have. The limit on its size does not replace this one: a
 	// field line may have three bytes, and a Field takes ten times that.
 	MaxFields = 1024
-	// keptBuffer is the size up to which Reset keeps the buffer.
-	keptBuffer = 8 << 10
-	// keptLines is the number of lines up to which it keeps these.
-	keptLines = 128
+	// maxKeptBuffer is the size up to which Reset keeps the buffer.
+	maxKeptBuffer = 8 << 10
+	// maxKeptLines is the number of lines up to which it keeps these.
+	maxKeptLines = 128
 )
 
 // Buffering is what X-Accel-Buffering asks for.
@@ -31,7 +31,7 @@ const (
 )
 
 // Header is the header of a response, and its parser. The caller gives Parse the pieces of STDOUT,
-// of any size, until it says done. The fields are good then. The zero value is ready, with
+// of any size, until it returns done. Then the fields are valid. The zero value is ready, with
 // HeaderLimit; Reset makes it ready for another response.
 //
 // Lines end in LF or CRLF, since programs write either, and RFC 3875 section 6 leaves it to the
@@ -43,24 +43,24 @@ type Header struct {
 	// StatusLine says that the header may begin with a status line of HTTP, as uWSGI writes it.
 	StatusLine bool
 
-	said
+	headerResult
 	Fields []Field
 
-	buf   []byte // what has come in earlier pieces
+	buf   []byte // earlier pieces
 	lines []line
 }
 
-// said is what one header says, and how far it has come.
-type said struct {
+// headerResult is the content of one header, and the progress of its parser.
+type headerResult struct {
 	Status int    // 200 to 999; from a status line also 100 to 199 but 101, see Interim
 	Reason string // the text behind the number, perhaps empty
 	Length int64  // Content-Length; -1: there is none, or it is no number
 	Digits string // the same as text
 
-	// Tells says that one of the following is set.
-	Tells bool
+	// HasControl says that one of the following is set.
+	HasControl bool
 
-	// Not among Fields, as the client does not get them:
+	// Not among Fields, since they are for the server:
 	Redirect  string // X-Accel-Redirect
 	Sendfile  string // X-Sendfile
 	Expires   string // X-Accel-Expires, the first one
@@ -93,13 +93,13 @@ const (
 )
 
 // Parse takes the next piece of STDOUT, of which the header uses n bytes. When done, p[n:] is the
-// begin of the body. An error is always a *Error, and every later call returns it again. If
-// the response ends before done, that is ErrIncomplete, which the caller has to find out.
+// begin of the body. An error is always a *Error, and every later call returns it again. If the
+// response ends before done, the caller has to report ErrIncomplete.
 //
 // A header that comes in one piece, as most do, is read where it is.
 func (h *Header) Parse(p []byte) (n int, done bool, err error) {
 	if h.state != inHeader {
-		return h.over()
+		return h.afterEnd()
 	}
 	old := len(h.buf)
 	buf := p
@@ -142,10 +142,10 @@ func (h *Header) Parse(p []byte) (n int, done bool, err error) {
 	}
 }
 
-// over is Parse behind the end of the header, or behind an error.
+// afterEnd is Parse after the end of the header, or after an error.
 //
 //go:noinline
-func (h *Header) over() (n int, done bool, err error) {
+func (h *Header) afterEnd() (n int, done bool, err error) {
 	if h.state == headerBroken {
 		return 0, false, h.failed
 	}
@@ -157,7 +157,7 @@ func (h *Header) field(text []byte) *Error {
 	colon := bytes.IndexByte(text, ':')
 	// White space before the colon, which is no part of a token, hides a field from some readers.
 	if colon < 0 || !http1.ValidToken(text[:colon]) {
-		return h.noField(text)
+		return h.badLine(text)
 	}
 	from := colon + 1
 	for from < len(text) && (text[from] == ' ' || text[from] == '\t') {
@@ -176,10 +176,10 @@ func (h *Header) field(text []byte) *Error {
 	return nil
 }
 
-// noField is for a line that is none of a field.
+// badLine returns the error of a line that is no field line, unless it is a status line.
 //
 //go:noinline
-func (h *Header) noField(text []byte) *Error {
+func (h *Header) badLine(text []byte) *Error {
 	switch {
 	case text[0] == ' ' || text[0] == '\t':
 		return ErrFold
@@ -197,16 +197,15 @@ func (h *Header) fail(e *Error, n int) (int, bool, error) {
 	return n, false, e
 }
 
-// Interim reports that it is the header of an interim response of HTTP, behind which another one
-// comes.
+// Interim reports whether it is the header of an interim response, which another header follows.
 func (h *Header) Interim() bool { return h.Status < 200 }
 
 // Reset makes h ready for the next response, with the same Limit and StatusLine. It keeps memory,
 // but not its contents.
 func (h *Header) Reset() {
 	clear(h.Fields)
-	h.said, h.Fields, h.buf, h.lines = said{}, h.Fields[:0], h.buf[:0], h.lines[:0]
-	if cap(h.buf) > keptBuffer || cap(h.lines) > keptLines {
+	h.headerResult, h.Fields, h.buf, h.lines = headerResult{}, h.Fields[:0], h.buf[:0], h.lines[:0]
+	if cap(h.buf) > maxKeptBuffer || cap(h.lines) > maxKeptLines {
 		h.Fields, h.buf, h.lines = nil, nil, nil
 	}
 }

@@ -11,21 +11,21 @@ import (
 	"github.com/lwango/lwango/internal/wire/template"
 )
 
-// A Request is what a script is told of a request. AppendTo writes it as parameters.
+// A Request has the values of a script's parameters. AppendTo writes these.
 //
 // Strings from the client are neither escaped nor changed, except as said here. A NUL in one of
 // them is an error. None need be valid for longer than the call of AppendTo.
 type Request struct {
 	Method string
-	Target string // path and query as they go on (conn.RequestLayer.OriginalTargetView), or "*"
+	Target string // path and query as sent on (conn.RequestLayer.OriginalTargetView), or "*"
 	Query  string // as received, without the question mark
 	Front  string // the front controller's own query, which comes before that one; may be empty
 	Proto  string // HTTP/1.1
 	Host   string // the effective authority (RFC 9110 section 7.1), which beats a Host field
 	TLS    bool
 
-	User     string // that the server knows; "": none
-	AuthType string // how the server has found it out; "": another program did
+	User     string // authenticated by the server; "": none
+	AuthType string // how the server has authenticated it; "": another program did
 
 	Remote netip.AddrPort // the zero value on UNIX sockets
 	Local  netip.AddrPort // the one that the client connected to
@@ -49,8 +49,8 @@ type Request struct {
 
 	// Underscores lets fields pass that have an underscore in their name.
 	Underscores bool
-	// Trusted are the names of fields that a Connection field does not remove: those that a proxy
-	// in front sets. Otherwise a client could remove what the proxy says of it.
+	// Trusted are the names of fields that a Connection field does not remove: those that a proxy in
+	// front sets. Otherwise a client could remove the proxy's description of it.
 	Trusted []string
 	// Own, if it is not nil, reports the fields that the server has replaced, which a Connection
 	// field does not remove either.
@@ -58,7 +58,7 @@ type Request struct {
 
 	// Scratch. On the stack it would make the caller's grow.
 	named []string
-	order []place
+	order []indexedField
 	value []byte
 }
 
@@ -76,10 +76,10 @@ func (r *Request) Reset() {
 // PATH_TRANSLATED without path info; REMOTE_USER and AUTH_TYPE without a user that this server
 // knows; and REMOTE_HOST and REMOTE_IDENT.
 //
-// A request runs once through this code, and what that costs is to fetch it. So each parameter is
-// one call, and what few requests have is in functions of its own.
+// A request runs once through this code, so its cost is to fetch the code. So each parameter is one
+// call, and parameters of few requests are in functions of their own.
 func (r *Request) AppendTo(h *Vars) {
-	if h.format == SCGI { // CONTENT_LENGTH is the first one
+	if h.format == SCGI { // CONTENT_LENGTH has to be the first one
 		r.length(h)
 		h.Add("SCGI", "1")
 	}
@@ -100,7 +100,7 @@ func (r *Request) AppendTo(h *Vars) {
 	r.add(h, "SCRIPT_NAME", r.Prefix, r.Script)
 	switch {
 	case r.Root == "":
-		r.add(h, "PATH_INFO", r.Info, "") // programs ask for it, whether it is empty or not
+		r.add(h, "PATH_INFO", r.Info, "") // programs check only whether it exists
 	case r.Info == "":
 		r.add(h, "SCRIPT_FILENAME", r.Fixed.root, r.Script)
 	default:
@@ -163,7 +163,7 @@ func (r *Request) others(h *Vars) {
 	}
 }
 
-// Text returns b as a string without a copy, for what does not keep it.
+// Text returns b as a string without a copy, for callers that do not keep it.
 func Text(b []byte) string { return unsafe.String(unsafe.SliceData(b), len(b)) }
 
 func (r *Request) scheme() string {
@@ -177,8 +177,8 @@ func (r *Request) scheme() string {
 type Fixed struct {
 	root    string  // without a slash at its end
 	pairs   []byte  // of MaxVars bytes at most
-	others  bool    // there are some of the following
-	rest    []Field // those that have no room there, and those at fault
+	others  bool    // one of the following is set
+	rest    []Field // those without room in pairs, and invalid ones
 	varying []varying
 }
 
@@ -188,7 +188,7 @@ type varying struct {
 	value template.Text
 }
 
-// Varies reports whether some have placeholders.
+// Varies reports whether parameters have placeholders.
 func (x *Fixed) Varies() bool { return len(x.varying) > 0 }
 
 // Fix makes the Fixed, for Vars of that format, of these values of a Request, and of the name of
@@ -239,7 +239,7 @@ func (r *Request) add(h *Vars, name, a, b string) {
 	h.Close(p)
 }
 
-// has reports whether there is a field of that name.
+// has reports whether a field has that name.
 func has(fields []Field, name string) bool {
 	for i := range fields {
 		if fields[i].Name == name {
@@ -277,7 +277,7 @@ func (r *Request) addresses(h *Vars) {
 	}
 }
 
-// unixAddr is in place of the address of a client that has none.
+// unixAddr replaces the address of a client without one.
 const unixAddr = "unix:"
 
 // address adds an address.
@@ -355,8 +355,8 @@ func (r *Request) appendRemote(b []byte) []byte {
 	return append(b, unixAddr...)
 }
 
-// length adds the length of the body. It is always there, and always right: with one that is too
-// large PHP-FPM waits for the rest for ever, whatever the protocol says, and without one it sees no
+// length adds the length of the body. It always exists, and is always right: with a larger one
+// PHP-FPM would wait for the rest for ever, whatever the protocol says, and without one it sees no
 // body.
 func (r *Request) length(h *Vars) {
 	if r.Length < 0 {

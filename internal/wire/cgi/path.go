@@ -6,7 +6,7 @@ import (
 	"github.com/lwango/lwango/internal/base/names"
 )
 
-// Split cuts a path behind the first segment that ends with one of the extensions. The first part
+// Split cuts a path after the first segment that ends with one of the extensions. The first part
 // names the script. The rest, which is empty or begins with a slash, is its path info. A path
 // without a slash in front has no segments.
 //
@@ -56,7 +56,7 @@ type FS interface {
 	Stat(name string) (Entry, error)
 }
 
-// Try says what a path means that names no script.
+// Try is the meaning of a path that names no script.
 type Try uint8
 
 // Values of Try.
@@ -66,7 +66,7 @@ const (
 	TryFront               // a file, or else the front controller
 )
 
-// Rules say what a path means. They come from the configuration, and do not change.
+// Rules give the meaning of a path. They come from the configuration, and do not change.
 type Rules struct {
 	Extensions []string // of scripts
 	Index      []string // names to look for in a folder
@@ -106,14 +106,14 @@ type Target struct {
 	Query string // in front of the request's own
 }
 
-// Resolve says what a path means, which is below the route and has the form that http1.CleanPath
-// returns. An error comes from fsys.
+// Resolve returns the meaning of a path, which is below the route and has the form that
+// http1.CleanPath returns. An error comes from fsys.
 //
-// A script has to exist before PHP hears its name. PHP "fixes" the name of a script that is
-// missing: it cuts segments off the end, and runs what it then finds. So "/uploads/evil.jpg/x.php"
-// ran the picture. A script that is hidden, or lies in a hidden folder (a hook below .git), is not
-// meant for the public, and is not found. A folder without a slash at its end is redirected only if
-// it has an index.
+// A script has to exist before PHP gets its name. PHP "fixes" the name of a script that is missing:
+// it cuts segments off the end, and runs what it then finds. So "/uploads/evil.jpg/x.php" ran the
+// picture. A script that is hidden, or lies in a hidden folder (a hook below .git), is not meant
+// for the public, and is not found. A folder without a slash at its end is redirected only if it
+// has an index.
 func (r *Rules) Resolve(fsys FS, path string) (Target, error) {
 	if !valid(path) {
 		return Target{Kind: BadRequest}, nil
@@ -221,7 +221,7 @@ func (r *Rules) index(fsys FS, path string, slash bool) (Target, error) {
 	return Target{}, nil
 }
 
-// front returns the front controller, for a path that means nothing else.
+// front returns the front controller, for a path without another meaning.
 func (r *Rules) front(fsys FS, path string) (Target, error) {
 	if r.Try != TryFront {
 		return Target{}, nil

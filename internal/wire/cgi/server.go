@@ -28,7 +28,7 @@ func ServerName(names []string, authority string) string {
 		case !wild && ascii.EqualFold(unbracketed(name), unbracketed(host)):
 			return bracketed(name)
 		case wild && len(host) > len(suffix) &&
-			ascii.EqualFold(host[len(host)-len(suffix):], suffix) && plain(host):
+			ascii.EqualFold(host[len(host)-len(suffix):], suffix) && isPlainName(host):
 			return host
 		case !wild && first == "":
 			first = bracketed(name)
@@ -40,8 +40,8 @@ func ServerName(names []string, authority string) string {
 	return first
 }
 
-// plain reports whether a name consists of letters, digits, hyphens and dots.
-func plain(name string) bool {
+// isPlainName reports whether a name consists of letters, digits, hyphens and dots.
+func isPlainName(name string) bool {
 	for _, c := range []byte(name) {
 		if c = ascii.Lower(c); (c < 'a' || c > 'z') && (c < '0' || c > '9') &&
 			c != '-' && c != '.' {

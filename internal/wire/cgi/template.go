@@ -14,8 +14,7 @@ var (
 	ofFront  = []string{"path", "rest"}
 )
 
-// Placeholders returns the names of those in the value of a parameter, and says what is wrong with
-// it.
+// Placeholders returns the names of the placeholders in the value of a parameter, or an error.
 func Placeholders(value string) (names []string, err error) {
 	pieces, err := template.Parse(value, ofParams)
 	for _, p := range pieces {
@@ -112,8 +111,8 @@ func (f *Front) Info(path string) string {
 	return b.String()
 }
 
-// Query returns the front controller's own query for such a path. What it takes from the path is
-// escaped, so that no path can add a variable.
+// Query returns the front controller's own query for such a path. It escapes parts of the path, so
+// that no path can add a variable.
 func (f *Front) Query(path string) string {
 	if len(f.query) == 0 {
 		return ""

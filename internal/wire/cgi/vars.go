@@ -11,9 +11,9 @@ type Format uint8
 const (
 	// FastCGI has the lengths of name and value, each of one byte or of four, in front of both.
 	FastCGI Format = iota
-	// UWSGI has name and value each behind its length of two bytes, the least significant first.
+	// UWSGI has a length of two bytes before name and value, the least significant first.
 	UWSGI
-	// SCGI has a NUL behind each name and each value.
+	// SCGI has a NUL after each name and each value.
 	SCGI
 )
 
@@ -38,9 +38,8 @@ func (v *Vars) Begin(dst []byte, f Format, next func(b []byte, from int) []byte)
 	*v = Vars{buf: dst, from: len(dst), format: f, next: next}
 }
 
-// Add adds a variable. A name or value with a NUL is refused: an application that is written in C
-// would see less of it than was checked, and with SCGI it would be the end. Finish returns the
-// error.
+// Add adds a variable. It refuses a name or value with a NUL: an application in C would see less
+// than was checked, and in SCGI a NUL ends the text. Finish returns the error.
 func (v *Vars) Add(name, value string) {
 	if strings.IndexByte(name, 0) >= 0 || strings.IndexByte(value, 0) >= 0 {
 		v.Fail(ErrPairNUL)
@@ -66,7 +65,7 @@ func (v *Vars) Open(name, value int) []byte {
 	case n > MaxVars && v.format == FastCGI:
 		v.Fail(ErrPairSize)
 	case len(v.buf)-v.from+n > MaxVars:
-		v.more()
+		v.nextRecord()
 	}
 	switch v.format {
 	case FastCGI:
@@ -104,13 +103,13 @@ func (v *Vars) Close(b []byte) {
 // addAll adds variables that appendPair has written, of MaxVars bytes at most.
 func (v *Vars) addAll(pairs []byte) {
 	if len(v.buf)-v.from+len(pairs) > MaxVars {
-		v.more()
+		v.nextRecord()
 	}
 	v.buf = append(v.buf, pairs...)
 }
 
-// more is for what would be more than MaxVars bytes.
-func (v *Vars) more() {
+// nextRecord makes room if a variable would exceed MaxVars bytes.
+func (v *Vars) nextRecord() {
 	switch {
 	case v.format == SCGI:
 	case v.next == nil:

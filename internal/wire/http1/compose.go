@@ -15,7 +15,7 @@ func (h *Head) Begin(buf []byte, method, target, authority Span) *Error {
 		return ErrMethod
 	}
 	if authority.Len() > 0 {
-		h.noted |= hostSeen
+		h.seen |= hostSeen
 		if hostLen, _, ok := parseAuthority(authority.Of(buf)); !ok || hostLen == 0 {
 			return ErrHost
 		}
@@ -31,7 +31,7 @@ func (h *Head) Begin(buf []byte, method, target, authority Span) *Error {
 	return h.target(buf, int(target.Start), int(target.End))
 }
 
-// CheckField tells what is wrong with a field (RFC 9110 sections 5.1 and 5.5).
+// CheckField returns the error of a field (RFC 9110 sections 5.1 and 5.5), or nil.
 func CheckField(name, value []byte) *Error {
 	switch {
 	case !ValidToken(name):

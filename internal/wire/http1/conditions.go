@@ -24,8 +24,7 @@ func has(h Fields, name string) bool {
 	return next >= 0
 }
 
-// one returns the value of a field that must not be there twice. there says whether it is there at
-// all.
+// one returns the value of a field that must not be repeated. there says whether the field exists.
 func one(h Fields, name string) (value []byte, there, single bool) {
 	value, next := h.HeaderViewFrom(name, 0)
 	if next < 0 {
@@ -35,7 +34,7 @@ func one(h Fields, name string) (value []byte, there, single bool) {
 	return value, true, next < 0
 }
 
-// Validators are what tells the states of a representation apart (RFC 9110 section 8.8).
+// Validators distinguish the states of a representation (RFC 9110 section 8.8).
 type Validators struct {
 	ETag     string
 	Modified int64 // Unix seconds, and not in the future

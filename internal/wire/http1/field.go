@@ -55,10 +55,10 @@ func (h *Head) Add(buf []byte, start, colon, end int) *Error {
 // value for targets without an authority, but those of http and https have one (RFC 9110 section
 // 4.2.1): an empty value is refused unless the target names the authority.
 func (h *Head) host(value []byte, from int) *Error {
-	if h.noted&hostSeen != 0 {
+	if h.seen&hostSeen != 0 {
 		return ErrHostRepeated
 	}
-	h.noted |= hostSeen
+	h.seen |= hostSeen
 	empty := h.Absolute && len(value) == 0
 	if hostLen, _, ok := parseAuthority(value); !ok || hostLen == 0 && !empty {
 		return ErrHost
@@ -77,7 +77,7 @@ func (h *Head) expect(value []byte) (e *Error) {
 			e = ErrExpectation
 			return false
 		}
-		h.noted |= expectSeen
+		h.seen |= expectSeen
 		return true
 	})
 	return e
@@ -146,8 +146,8 @@ func parseDecimal(b []byte) (n int64, ok bool) {
 	return n, len(b) > 0
 }
 
-// CutField cuts the first field off a text of fields, each as "name: value\r\n". What has not the
-// form of one ends the text.
+// CutField cuts the first field off a text of fields, each as "name: value\r\n". Anything else ends
+// the text.
 func CutField(text string) (name, value, rest string) {
 	n, end := strings.IndexByte(text, ':'), strings.IndexByte(text, '\r')
 	if n < 0 || end < n+2 || end+2 > len(text) {

@@ -10,7 +10,7 @@ import (
 	"github.com/lwango/lwango/internal/base/ascii"
 )
 
-// Origin is what the fields of proxies say of a request's client. What is zero they do not say.
+// Origin describes a request's client by the fields of proxies. A zero field is unknown.
 type Origin struct {
 	Client netip.AddrPort // port 0: unknown
 	Scheme Scheme

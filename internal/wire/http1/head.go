@@ -44,15 +44,15 @@ type Head struct {
 	Expect100  bool // the client waits for 100 (Continue) before it sends the body there is
 
 	// Progress of Parse.
-	noted      notes
+	seen       seenFields
 	emptyLines uint8
 }
 
-// notes are what field lines leave for the check at the end of the head.
-type notes uint8
+// seenFields notes field lines for the check at the end of the head.
+type seenFields uint8
 
 const (
-	hostSeen notes = 1 << iota
+	hostSeen seenFields = 1 << iota
 	expectSeen
 )
 
@@ -90,7 +90,7 @@ func (h *Head) Parse(buf []byte) (n int, err error) {
 	}
 	for {
 		if h.searched == h.line { // no part of the line was looked at before
-			end, e := h.straight(buf, h.line)
+			end, e := h.parseFast(buf, h.line)
 			if e != nil {
 				return h.fail(e)
 			}
@@ -99,7 +99,7 @@ func (h *Head) Parse(buf []byte) (n int, err error) {
 				return end, nil
 			}
 		}
-		if more, err := h.oddLine(buf); !more || err != nil {
+		if more, err := h.parseLine(buf); !more || err != nil {
 			return 0, err
 		}
 		if h.stage == complete {
@@ -108,16 +108,16 @@ func (h *Head) Parse(buf []byte) (n int, err error) {
 	}
 }
 
-// oddLine parses a line that straight has left. more is false if it is not complete.
-func (h *Head) oddLine(buf []byte) (more bool, err error) {
+// parseLine parses a line that parseFast has left. more is false if it is not complete.
+func (h *Head) parseLine(buf []byte) (more bool, err error) {
 	start := h.line
 	if h.stage == inFirstLine && longMethod(buf[start:]) {
 		_, err = h.fail(ErrMethod)
 		return false, err
 	}
-	_, end, e := h.cut(buf, false)
+	_, end, e := h.nextLine(buf, false)
 	if e != nil || end < 0 {
-		h.noteMethod(buf[start:])
+		h.setMethod(buf[start:])
 	}
 	switch {
 	case e != nil:
@@ -141,11 +141,10 @@ func (h *Head) oddLine(buf []byte) (more bool, err error) {
 	return true, err
 }
 
-// straight parses the lines from start on that are complete and about which nothing is unusual,
-// each in one pass which finds the end of the line on its way. It returns where the first other
-// line begins, of which Parse finds out what there is, or what is wrong. With an error, that is in
-// the line that begins at end.
-func (h *Head) straight(buf []byte, start int) (end int, e *Error) {
+// parseFast parses complete and usual lines from start on, each in one pass, which finds the end of
+// the line, too. It returns where the first other line begins, which is left to Parse. With an
+// error, end is the beginning of the wrong line.
+func (h *Head) parseFast(buf []byte, start int) (end int, e *Error) {
 	if h.stage == inFirstLine {
 		rest := buf[start:]
 		method := tokenLen(rest)
@@ -261,25 +260,25 @@ func (h *Head) begin(buf []byte) (more bool, e *Error) {
 	return false, nil
 }
 
-// noteMethod takes the method from the beginning of a request line, if it is one that matters to
-// the answer. It looks at no more of that than the longest method has, as it is called for each
-// piece of a line that comes in many.
-func (h *Head) noteMethod(line []byte) {
+// setMethod sets the method by the beginning of a request line, if it is one that matters to the
+// answer. It only looks at the length of the longest method, since it is called for each piece of a
+// line.
+func (h *Head) setMethod(line []byte) {
 	if h.stage == inFirstLine {
 		line = line[:min(len(line), maxMethod)]
 		h.Method = knownMethod(line[:tokenLen(line)])
 	}
 }
 
-// longMethod reports that a line begins with a method that is too long. It is asked before all else
-// that could be wrong with the line, so that the answer does not depend on how the line comes.
+// longMethod reports that a line begins with a method that is too long. It is checked before other
+// errors of the line, so that the answer does not depend on how the line is split.
 func longMethod(line []byte) bool {
 	return len(line) > maxMethod && tokenLen(line[:maxMethod+1]) > maxMethod
 }
 
 // finish checks what only the whole head shows.
 func (h *Head) finish() *Error {
-	if h.noted&hostSeen == 0 && h.Minor == 1 {
+	if h.seen&hostSeen == 0 && h.Minor == 1 {
 		// Section 3.2 of RFC 9112 demands it even beside an absolute target, which overrides it.
 		return ErrHostMissing
 	}
@@ -290,6 +289,6 @@ func (h *Head) finish() *Error {
 	}
 	// RFC 9110 section 10.1.1: from a 1.0 client the expectation MUST be ignored; field takes care
 	// of that. Without a body there is nothing to wait for.
-	h.Expect100 = h.noted&expectSeen != 0 && h.HasBody()
+	h.Expect100 = h.seen&expectSeen != 0 && h.HasBody()
 	return nil
 }

@@ -6,7 +6,7 @@ import (
 	"github.com/lwango/lwango/internal/base/ascii"
 )
 
-// message is what the heads of requests and responses have in common.
+// message has the common part of the heads of requests and responses.
 type message struct {
 	Minor uint8 // of the version: 0, or 1 for HTTP/1.1 and any later 1.x (RFC 9110 section 6.2)
 
@@ -48,9 +48,9 @@ func (m *message) fail(e *Error) (int, error) {
 	return 0, e
 }
 
-// cut returns the next line, which is buf[start:end] without its CRLF. A negative end means that
-// the line is incomplete. With an error, end is the place of the mistake.
-func (m *message) cut(buf []byte, lenient bool) (start, end int, e *Error) {
+// nextLine returns the next line, which is buf[start:end] without its CRLF. A negative end means
+// that the line is incomplete. With an error, end is the place of the mistake.
+func (m *message) nextLine(buf []byte, lenient bool) (start, end int, e *Error) {
 	start = m.line
 	i := bytes.IndexByte(buf[m.searched:], '\n')
 	if i < 0 {
@@ -120,7 +120,7 @@ func (m *message) add(buf []byte, start, colon, from, to int) {
 	})
 }
 
-// MayHave reports whether there may be a field of that name. If not, it costs no look at each.
+// MayHave reports whether there may be a field of that name. Without one, that spares a search.
 func (m *message) MayHave(name string) bool { return MayHave(m.names, name) }
 
 // MayHaveSome reports whether there may be a field with a name of the set.
@@ -134,8 +134,8 @@ func (m *message) SetFields(buf []byte, fields []Field) {
 	}
 }
 
-// AddFields is SetFields for a copy of the fields that there are, with others behind them, whose
-// names are in the set.
+// AddFields is SetFields for a copy of the present fields followed by others, whose names are in
+// the set.
 func (m *message) AddFields(fields []Field, names NameSet) {
 	m.Fields = fields
 	m.names |= names

@@ -25,13 +25,13 @@ var (
 // proxy of its choice (sections 11.7.1 to 11.7.3).
 func HopByHop(name string) bool { return MayHave(hopByHopSet, name) && oneOf(name, hopByHop[:]) }
 
-// Framing reports the fields that say how long a message is, which each sender does anew.
+// Framing reports the fields about the length of a message, which each sender sets anew.
 func Framing(name string) bool { return MayHave(framingSet, name) && oneOf(name, framing[:]) }
 
-// Owned reports the other fields that the server alone can set, since they speak of what it does:
-// to which host the request goes, whether the body is held back for 100 (Continue), which fields
-// follow the body, and that the request came through this server, which ends loops. The client's
-// are read, and most go on in the server's own words.
+// Owned reports the other fields that the server alone can set, since they are about its own
+// request: the host, whether the body waits for 100 (Continue), which fields follow the body, and
+// that the request came through this server, which ends loops. The server reads the client's
+// fields, and sends most of them on in its own form.
 func Owned(name string) bool { return MayHave(ownedSet, name) && oneOf(name, owned[:]) }
 
 func oneOf(name string, names []string) bool {
@@ -43,11 +43,11 @@ func oneOf(name string, names []string) bool {
 	return false
 }
 
-// ForwardingFields are the fields in which the server may tell an upstream of the client.
+// ForwardingFields are the fields by which the server may describe the client to an upstream.
 var ForwardingFields = [...]string{"X-Forwarded-For", "X-Forwarded-Proto", "X-Forwarded-Host",
 	"X-Forwarded-Port", "X-Forwarded-Prefix", "X-Real-IP", "Forwarded"}
 
-// IsForwarding reports whether a field is one of Telling, or the same to CGI and its kin.
+// IsForwarding reports whether a field is one of ForwardingFields, or the same variable to CGI.
 func IsForwarding(name string) bool {
 	for _, s := range &ForwardingFields {
 		if SameVariable(name, s) {
@@ -57,8 +57,8 @@ func IsForwarding(name string) bool {
 	return false
 }
 
-// SameVariable reports whether two names of fields are the same to CGI and its kin, to which "-"
-// and "_" are equal (RFC 3875 section 4.1.18).
+// SameVariable reports whether two names of fields are the same variable to CGI, for which "-" and
+// "_" are equal (RFC 3875 section 4.1.18).
 func SameVariable[S, T string | []byte](a S, b T) bool {
 	if len(a) != len(b) {
 		return false

@@ -125,7 +125,7 @@ func SplitPath(path, raw []byte) (split []byte, clean bool) {
 	if !hasEncodedSlash(sent) {
 		return path, true
 	}
-	return Apart.Append(make([]byte, 0, len(sent)), sent), true
+	return EncodedKept.Append(make([]byte, 0, len(sent)), sent), true
 }
 
 // octets returns the length of a path when it is decoded.

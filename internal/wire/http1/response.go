@@ -54,7 +54,7 @@ func (h *ResponseHead) Parse(buf []byte) (n int, err error) {
 	}
 	for {
 		if h.searched == h.line { // no part of the line was looked at before
-			end, e := h.straight(buf, h.line)
+			end, e := h.parseFast(buf, h.line)
 			if e != nil {
 				return h.fail(end, e)
 			}
@@ -63,7 +63,7 @@ func (h *ResponseHead) Parse(buf []byte) (n int, err error) {
 				return end, nil
 			}
 		}
-		start, end, e := h.cut(buf, h.Lenient)
+		start, end, e := h.nextLine(buf, h.Lenient)
 		switch {
 		case e != nil:
 			return h.fail(end, e)
@@ -88,8 +88,8 @@ func (h *ResponseHead) Parse(buf []byte) (n int, err error) {
 	}
 }
 
-// straight parses lines as Head.straight does.
-func (h *ResponseHead) straight(buf []byte, start int) (end int, e *Error) {
+// parseFast parses lines as Head.straight does.
+func (h *ResponseHead) parseFast(buf []byte, start int) (end int, e *Error) {
 	if h.stage == inFirstLine {
 		to := start + valueLen(buf[start:])
 		if !startsWith(buf[to:], "\r\n") {
@@ -105,7 +105,7 @@ func (h *ResponseHead) straight(buf []byte, start int) (end int, e *Error) {
 		colon, end := fieldLine(buf[start:])
 		switch {
 		case end > 0:
-			if e = h.take(buf, start, start+colon, start+end); e != nil {
+			if e = h.addField(buf, start, start+colon, start+end); e != nil {
 				return start, e
 			}
 			start += end + 2
@@ -173,11 +173,11 @@ func (h *ResponseHead) field(buf []byte, start, end int) *Error {
 	if e != nil {
 		return e
 	}
-	return h.take(buf, start, at, end)
+	return h.addField(buf, start, at, end)
 }
 
-// take takes the valid field line buf[start:end], whose colon is at the given position.
-func (h *ResponseHead) take(buf []byte, start, colon, end int) *Error {
+// addField takes the valid field line buf[start:end], whose colon is at the given position.
+func (h *ResponseHead) addField(buf []byte, start, colon, end int) *Error {
 	if len(h.Fields) == MaxFields {
 		return ErrFieldCount
 	}

@@ -32,7 +32,7 @@ func AppendResolved(dst, raw []byte) []byte {
 	return appendSentFrom(dst, raw, 1, false)
 }
 
-// Sent is AppendSent for a path that most likely is as it shall be: then it is the result itself.
+// Sent is AppendSent without a copy for a path that needs no change.
 func Sent(raw []byte) []byte {
 	if len(raw) > 0 && sentLen(raw) == len(raw) {
 		return raw
@@ -57,7 +57,7 @@ func sentLen(raw []byte) int {
 			i += n - 1
 			segment = i + 1
 		case c == '%' && raw[i+1] == '2' && raw[i+2]|0x20 == 'e', c == '.':
-			if i == segment && dots(raw[i:]) > 0 {
+			if i == segment && dotSegmentLen(raw[i:]) > 0 {
 				return segment
 			}
 		case c == '%':
@@ -69,7 +69,7 @@ func sentLen(raw []byte) int {
 	return len(raw)
 }
 
-// slashLen returns the length of the slash that s begins with, encoded or not; 0: none.
+// slashLen returns the length of the slash at the beginning of s, encoded or not; 0: none.
 func slashLen(s []byte) int {
 	switch {
 	case len(s) > 0 && s[0] == '/':
@@ -80,8 +80,8 @@ func slashLen(s []byte) int {
 	return 0
 }
 
-// dots returns 1 or 2 if s begins with a segment of so many dots, encoded or not, else 0.
-func dots(s []byte) int {
+// dotSegmentLen returns 1 or 2 if s begins with a segment of so many dots, encoded or not, else 0.
+func dotSegmentLen(s []byte) int {
 	for n := 0; ; n++ {
 		switch {
 		case len(s) == 0 || slashLen(s) > 0:
@@ -104,9 +104,9 @@ func appendSentFrom(dst, raw []byte, n int, encode bool) []byte {
 	root := len(dst)
 	out := append(dst, raw[:n]...)
 	for i := n; i < len(raw); {
-		switch dots(raw[i:]) {
+		switch dotSegmentLen(raw[i:]) {
 		case 2:
-			out = parent(out, root)
+			out = cutLastSegment(out, root)
 			fallthrough
 		case 1:
 			for i < len(raw) && slashLen(raw[i:]) == 0 {
@@ -132,9 +132,9 @@ func appendSentFrom(dst, raw []byte, n int, encode bool) []byte {
 	return out
 }
 
-// parent cuts the last segment that is not empty off a path that begins at root and ends with a
-// slash. No percent sign stands within an encoding, so "%2F" at the end is always a slash.
-func parent(out []byte, root int) []byte {
+// cutLastSegment cuts the last segment that is not empty off a path, which begins at root and ends
+// with a slash. No percent sign stands within an encoding, so "%2F" at the end is always a slash.
+func cutLastSegment(out []byte, root int) []byte {
 	last := func() int {
 		if n := len(out); out[n-1] == '/' {
 			return 1
@@ -165,23 +165,23 @@ func AppendMerged(dst, sent []byte) []byte {
 	return dst
 }
 
-// A Reading is one of the ways in which a program may read the slashes of a path: all of them are
-// what somebody's program does with a path that it has got.
+// A Reading is one of the ways in which programs read the slashes of a path. Each of them is in
+// use.
 type Reading uint8
 
 // Values of Reading.
 const (
 	// Merged: all is decoded, and a run of slashes is one, as CleanPath does it.
 	Merged Reading = iota
-	// Apart: an encoded slash is part of its segment, and has EncodedSlash in its place; a run of
-	// the others is one.
-	Apart
+	// EncodedKept: an encoded slash is part of its segment, and becomes EncodedSlash; a run of other
+	// slashes is one.
+	EncodedKept
 	// Decoded: all is decoded, and nothing else; two slashes in a row are an empty segment.
 	Decoded
-	// Split: an encoded slash is part of its segment, and two slashes are an empty segment.
-	Split
-	// Halfway: a run of slashes that are not encoded is one, and then all is decoded.
-	Halfway
+	// AllKept: an encoded slash is part of its segment, and two slashes in a row are an empty segment.
+	AllKept
+	// MergedFirst: a run of slashes that are not encoded is one, and then all is decoded.
+	MergedFirst
 )
 
 // Readings returns the readings of a path, in the form of AppendSent, that differ from Merged:
@@ -214,9 +214,9 @@ func Readings(sent []byte) []Reading {
 
 var (
 	onlyEmpty     = []Reading{Decoded}
-	onlyEncoded   = []Reading{Apart}
-	encodedBeside = []Reading{Apart, Decoded}
-	everyReading  = []Reading{Apart, Decoded, Split, Halfway}
+	onlyEncoded   = []Reading{EncodedKept}
+	encodedBeside = []Reading{EncodedKept, Decoded}
+	everyReading  = []Reading{EncodedKept, Decoded, AllKept, MergedFirst}
 )
 
 // Append appends the path as it is in that reading. sent is in the form of AppendSent.
@@ -247,7 +247,7 @@ func (r Reading) next(s []byte, slash, raw bool) (c byte, n int, keep bool) {
 	switch r {
 	case Merged:
 		return c, n, !slash
-	case Halfway:
+	case MergedFirst:
 		return c, n, n > 1 || !slash || !raw
 	case Decoded:
 		return c, n, true
@@ -255,7 +255,7 @@ func (r Reading) next(s []byte, slash, raw bool) (c byte, n int, keep bool) {
 	if n > 1 {
 		return EncodedSlash[0], n, true
 	}
-	return c, n, r == Split || !slash
+	return c, n, r == AllKept || !slash
 }
 
 // Raw returns the part of sent that the octets from and following, up to to, of its reading stand

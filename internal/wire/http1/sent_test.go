@@ -51,8 +51,8 @@ func TestSent(t *testing.T) {
 }
 
 // allReadings are all ways to read a path that there are.
-var allReadings = []http1.Reading{http1.Merged, http1.Apart, http1.Decoded, http1.Split,
-	http1.Halfway}
+var allReadings = []http1.Reading{http1.Merged, http1.EncodedKept, http1.Decoded, http1.AllKept,
+	http1.MergedFirst}
 
 // oracle reads a path by the standard library.
 func oracle(how http1.Reading, sent string) string {
@@ -73,11 +73,11 @@ func oracle(how http1.Reading, sent string) string {
 	switch how {
 	case http1.Merged:
 		return merge(unescape(sent))
-	case http1.Apart:
+	case http1.EncodedKept:
 		return unescape(apart.Replace(merge(sent)))
 	case http1.Decoded:
 		return unescape(sent)
-	case http1.Split:
+	case http1.AllKept:
 		return unescape(apart.Replace(sent))
 	}
 	return unescape(merge(sent))
@@ -135,14 +135,14 @@ func FuzzSent(f *testing.F) {
 				t.Errorf("%q: reading %d, %q, is not judged, or has dots", sent, how, got)
 			}
 			// A part of a reading in which nothing is merged is the same part of what goes on.
-			for to := 1; to <= len(got) && (how == http1.Decoded || how == http1.Split); to++ {
+			for to := 1; to <= len(got) && (how == http1.Decoded || how == http1.AllKept); to++ {
 				if part := how.Raw(sent, to/2, to); string(how.Append(nil, part)) != got[to/2:to] {
 					t.Errorf("%q: the part %d to %d of reading %d is %q", sent, to/2, to, how, part)
 				}
 			}
 		}
 		if merged := http1.AppendMerged(nil, sent); bytes.Contains(merged, []byte("//")) ||
-			oracle(http1.Apart, string(merged)) != oracle(http1.Apart, string(sent)) {
+			oracle(http1.EncodedKept, string(merged)) != oracle(http1.EncodedKept, string(sent)) {
 			t.Errorf("%q: %q without empty segments", sent, merged)
 		}
 	})
@@ -161,7 +161,7 @@ func TestReadingRaw(t *testing.T) {
 		{http1.Merged, "/k//a", 0, 3, "/k/"},
 		{http1.Merged, "/k//a", 2, 4, "//a"}, {http1.Merged, "/k", 2, 2, ""},
 		{http1.Merged, "/k", 1, 1, ""},
-		{http1.Apart, "/k/a%2f%2F", 3, 6, "a%2f%2F"}, {http1.Decoded, "/k//%2Fa", 2, 6, "//%2Fa"},
+		{http1.EncodedKept, "/k/a%2f%2F", 3, 6, "a%2f%2F"}, {http1.Decoded, "/k//%2Fa", 2, 6, "//%2Fa"},
 	} {
 		if got := c.how.Raw([]byte(c.sent), c.from, c.to); string(got) != c.want {
 			t.Errorf("%d of %s, %d to %d: got %q, want %q", c.how, c.sent, c.from, c.to, got, c.want)
