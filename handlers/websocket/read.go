@@ -120,14 +120,14 @@ func (c *Conn) inspect(p []byte, checked int, complete bool) (int, *CloseError) 
 
 // inflate undoes the compression of p, which is in c.message.
 func (c *Conn) inflate(p []byte) ([]byte, error) {
-	packed := c.message
+	deflated := c.message
 	c.message = messages.Get().(*[]byte)
 	f := inflaters.Get().(*inflater)
-	*packed = append(p, leftOut...)
-	out, err := f.inflate((*c.message)[:0], *packed, c.peerWindow(), c.readLimit(), true)
+	*deflated = append(p, leftOut...)
+	out, err := f.inflate((*c.message)[:0], *deflated, c.peerWindow(), c.readLimit(), true)
 	inflaters.Put(f)
 	*c.message = out
-	recycle(packed)
+	recycle(deflated)
 	if err != nil {
 		return nil, c.failProtocol(err)
 	}

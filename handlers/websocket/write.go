@@ -108,9 +108,9 @@ func (c *Conn) WritePrepared(ms ...*PreparedMessage) error {
 	for i, m := range ms {
 		frame, payload, first := m.frame, m.payload(), finBit|m.opcode
 		if m.compress && c.compresses(len(payload)) {
-			if packed := m.compressed(c.set.level()); packed != nil {
+			if deflated := m.compressed(c.set.level()); deflated != nil {
 				c.useWriteWindow().add(payload)
-				frame, payload, first = packed, packed[m.deflatedHead:], first|deflateBit
+				frame, payload, first = deflated, deflated[m.deflatedHead:], first|deflateBit
 			}
 		}
 		if c.err != nil {
