@@ -12,7 +12,7 @@ import (
 
 var errShort = errors.New("response body is shorter than its Content-Length")
 
-// answer is what is known of a response once its header is complete.
+// answer is the state of a response once its header is complete.
 type answer struct {
 	begun      bool
 	buffered   bool  // a pause of the application does not flush it
@@ -20,7 +20,7 @@ type answer struct {
 	bodiless   bool  // a response of its status, or to this method, has no body
 	interim    uint8 // how many interim responses have come
 	length     int64 // of the body, as it was announced; -1: it was not
-	got        int64 // bytes of the body that have come
+	got        int64 // received bytes of the body
 }
 
 // Begun reports whether the response's header is complete.
@@ -55,8 +55,8 @@ const maxInterim = 64
 
 var errInterim = errors.New("too many interim responses")
 
-// inform passes on an interim response. 100 (Continue) is none of the application's business: the
-// body comes anyhow.
+// inform passes on an interim response. It drops 100 (Continue), which the application need not
+// send: the body comes anyhow.
 func (c *Call) inform(h *cgi.Header) error {
 	if c.answer.interim++; c.answer.interim > maxInterim {
 		return errInterim
@@ -109,7 +109,7 @@ func (c *Call) open(h *cgi.Header) {
 	}
 }
 
-// intercept drops an answer in whose place the client gets a page of the site.
+// intercept drops an answer that a page of the site replaces.
 //
 //go:noinline
 func (c *Call) intercept(h *cgi.Header, out *conn.Header) {
@@ -121,7 +121,7 @@ func (c *Call) intercept(h *cgi.Header, out *conn.Header) {
 	}
 }
 
-// applyControl does what few responses say to the server.
+// applyControl acts on fields for the server, which few responses have.
 //
 //go:noinline
 func (c *Call) applyControl(h *cgi.Header) {
@@ -150,8 +150,8 @@ func (c *Call) drop() {
 	c.Flow.Discard()
 }
 
-// content passes on a piece of the body. It drops what comes behind the announced length: the
-// client would take that for the next response.
+// content passes on a piece of the body. It drops bytes beyond the announced length: the client
+// would take these for the next response.
 func (c *Call) content(p []byte) error {
 	if !c.answer.bodiless && c.answer.length >= 0 {
 		if room := c.answer.length - c.answer.got; int64(len(p)) > room {
@@ -174,8 +174,8 @@ func (c *Call) tooLong() {
 		c.answer.length)
 }
 
-// pause is called when the upstream has sent all for the moment. What has come goes out, as the
-// next byte may be a long time off.
+// pause is called when the upstream sends nothing more for the moment. Received bytes go out, as
+// the next one may take long.
 func (c *Call) pause() error {
 	c.protocol.Pause()
 	if !c.answer.begun || c.answer.buffered {
@@ -184,13 +184,13 @@ func (c *Call) pause() error {
 	return c.clientGone(c.Flow.Flush())
 }
 
-// complete reports that all of the answer has come whose length is known.
+// complete reports that all bytes of an answer with a known length have arrived.
 func (c *Call) complete() bool {
 	a := &c.answer
 	return a.begun && (a.bodiless || a.length >= 0 && a.got >= a.length)
 }
 
-// undelimited reports that nothing says where the body ends.
+// undelimited reports that only the end of the connection ends the body.
 func (c *Call) undelimited() bool {
 	return !c.answer.bodiless && c.answer.length < 0 && !c.Flow.Discarded()
 }

@@ -13,8 +13,8 @@ import (
 )
 
 // Call is one request on its way to an application and back. A request that waits for a slow script
-// holds no more than its call; so what is needed only while bytes move is not part of it. Only the
-// request's thread may use it.
+// holds no more than its Call; so values that are needed only while bytes move are not part of it.
+// Only the request's thread may use it.
 type Call struct {
 	reverseproxy.Call
 	protocol Protocol
@@ -37,21 +37,21 @@ type Call struct {
 // Protocol is a module's part of a Call.
 type Protocol interface {
 	reverseproxy.RoundTripper
-	// AppendHead begins an attempt, and appends to an empty buffer what comes before the request's
-	// body. It may return a part of the buffer that begins later.
+	// AppendHead begins an attempt, and appends the bytes before the request's body to an empty
+	// buffer. It may return a part of the buffer that begins later.
 	AppendHead(dst []byte) ([]byte, error)
 	// AppendBody appends the next piece of the body, by Call.ReadBody, if out has room for one. Behind
 	// the last piece it sets End, perhaps in a call of its own. An empty buffer has room for both.
 	AppendBody(out []byte) ([]byte, error)
-	// Take takes what has come, and gives Answer what it has of the answer. Where that is complete, it
+	// Take takes received bytes, and passes those of the answer to Answer. At the end of the answer it
 	// calls Ended.
 	Take(p []byte) error
-	// ConnectionClosed says what it means that the application has closed the connection.
+	// ConnectionClosed is called when the application has closed the connection. It returns nil if
+	// that ends the answer.
 	ConnectionClosed() error
-	// Script is what the log calls the script, "" if the request's target says enough. A log may keep
-	// it.
+	// Script returns the script for the log, "" if the request's target is enough. A log may keep it.
 	Script() string
-	// Pause is called when the application has sent all for the moment, and in the end.
+	// Pause is called when the application sends nothing more for the moment, and at the end.
 	Pause()
 }
 
@@ -61,8 +61,8 @@ func (c *Call) Begin(r *Route, p Protocol, req *conn.Request, resp *conn.Respons
 	c.Call.Begin(&r.Route, p, req, resp)
 }
 
-// Run has an application answer, and returns the handler's status. limit is for the body; 0: there
-// is none but the server's.
+// Run lets an application answer, and returns the handler's status. limit is for the body; 0: only
+// the server's limit.
 //
 // The body comes before the connection, since PHP-FPM and uWSGI give a worker to every connection;
 // without request_buffering the application may answer before it comes. The length has to be known

@@ -1,7 +1,7 @@
-// Package gateway is what the modules of the Common Gateway Interface have in common: fastcgi,
-// uwsgi and scgi. It sends a request to an application and takes the answer, both at once. The
-// module says what comes around the variables, the body and the answer on the connection, as a
-// Protocol. What these modules share with proxy is in internal/modules/reverseproxy.
+// Package gateway is the common part of the modules fastcgi, uwsgi and scgi. It sends a request to
+// an application and takes the answer, both at once. A module's Protocol frames the variables, the
+// body and the answer on the connection. Package internal/modules/reverseproxy has what these
+// modules share with proxy.
 //
 //	route.go      Route
 //	call.go       Call: one request

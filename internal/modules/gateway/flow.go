@@ -8,13 +8,13 @@ import (
 	"github.com/lwango/lwango/loop"
 )
 
-// awaitsBody reports that the call has nothing to send until the client's next bytes come.
+// awaitsBody reports that the call has nothing to send until the client's next bytes arrive.
 func (c *Call) awaitsBody() bool { return c.Unspooled && c.buf == nil && !c.End && !c.sendStopped }
 
 // writeHeld gives the client as many of the held bytes as it has room for.
 func (c *Call) writeHeld() error { return c.clientGone(c.Flow.WriteHeld(!c.answer.buffered)) }
 
-// clientGone deals with the error of a client that takes no more. The script goes on only if
+// clientGone handles the error of a client that takes no more. The script goes on only if
 // ignore_client_abort is set.
 func (c *Call) clientGone(err error) error {
 	if c.IgnoreClientAbort && errors.Is(err, reverseproxy.ErrClient) {
@@ -26,7 +26,7 @@ func (c *Call) clientGone(err error) error {
 }
 
 // await waits for the client and the upstream at once: for the next bytes of an upload, or for room
-// for the answer. limit is for the upstream to say something.
+// for the answer. limit is for bytes of the upstream.
 func (c *Call) await(limit time.Duration) error {
 	f := &c.Flow
 	if c.readable == nil {

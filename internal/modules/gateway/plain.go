@@ -14,8 +14,8 @@ import (
 	"github.com/lwango/lwango/internal/wire/cgi"
 )
 
-// Framing is what a protocol has around the variables that has nothing around body and answer:
-// uwsgi or SCGI. The answer ends with the connection, or where its Content-Length says.
+// Framing is the framing of the variables in a protocol that does not frame body and answer: uwsgi
+// or SCGI. The answer ends with the connection, or by its Content-Length.
 type Framing struct {
 	Format cgi.Format
 	Room   int // for what is in front of the variables
@@ -92,7 +92,7 @@ func (c *plainCall) end() {
 	plainCalls.Put(c)
 }
 
-// variables are for the time in which a call writes them.
+// variables are for the time in which a call writes its variables.
 type variables struct {
 	cgi.Request
 	vars cgi.Vars

@@ -25,7 +25,7 @@ func (c *Call) begin() error {
 	return err
 }
 
-// dropBody lets go of the body, and of the file that may hold it.
+// dropBody releases the body, and the file that may hold it.
 func (c *Call) dropBody() {
 	if f, ok := c.Body.(io.Closer); ok {
 		_ = f.Close()
@@ -33,7 +33,7 @@ func (c *Call) dropBody() {
 	c.Body = nil
 }
 
-// free lets go of the buffer.
+// free releases the buffer.
 func (c *Call) free() {
 	if c.buf != nil {
 		c.Req.Thread.Loop().PutBuffer(c.buf)
@@ -109,7 +109,7 @@ func (c *Call) wait() error {
 // sending reports that the call waits for room for the rest of the request.
 func (c *Call) sending() bool { return c.buf != nil || c.Stream.Remainder() > 0 }
 
-// timeout returns how long a wait may take, as the error of one that has taken longer.
+// timeout returns the limit of a wait, as the error of a longer one.
 func (c *Call) timeout() reverseproxy.Timeout {
 	if c.sending() {
 		return reverseproxy.Timeout{Key: "send_timeout", After: c.SendTimeout}
@@ -194,8 +194,8 @@ func (c *Call) receive() error {
 	}
 }
 
-// Ended ends a response whose header has come, and judges it. It lets go of the connection at once:
-// PHP-FPM's worker waits for that. With keep, another request may use the connection.
+// Ended ends a response whose header has arrived, and checks it. It releases the connection at
+// once: PHP-FPM's worker waits for that. With keep, another request may use the connection.
 func (c *Call) Ended(keep bool) error {
 	c.done = true
 	if keep && c.End && c.buf == nil && !c.sendStopped {

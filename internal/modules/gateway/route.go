@@ -62,7 +62,7 @@ func (r *Route) readParams() error {
 	return nil
 }
 
-// depend tells a cache in front of the route what its answers depend on.
+// depend declares what the route's answers depend on, for a cache in front.
 func (r *Route) depend() {
 	var sent []string
 	fields := make(map[string]handlers.FieldSource) // by the name of a parameter
@@ -85,17 +85,17 @@ func (r *Route) depend() {
 	})
 }
 
-// software is what applications hear of this server.
+// software is SERVER_SOFTWARE.
 const software = "lwango"
 
-// Fix makes what is the same for all requests of the route, see cgi.Fix.
+// Fix makes the parameters that are the same for all requests of the route, see cgi.Fix.
 func (r *Route) Fix(f cgi.Format, root string) *cgi.Fixed {
 	return cgi.Fix(f, root, software, r.params)
 }
 
 // idempotent reports whether a request of that method may be sent twice, and so on an idle
-// connection, which the application may end at the same moment. Of others nothing tells whether the
-// script has run.
+// connection, which the application may end at the same moment. For others it would be unknown
+// whether the script has run.
 func idempotent(method string) bool {
 	return method == http.MethodGet || method == http.MethodHead || method == http.MethodOptions
 }

@@ -2,8 +2,8 @@ package gateway
 
 import "github.com/lwango/lwango/internal/wire/cgi"
 
-// SetRequest says what the server knows of the call's request. The script, its root, and what is
-// fixed at the route are for the caller to add.
+// SetRequest sets the values of the call's request in r. The caller adds the script, its root, and
+// the route's Fixed.
 func (route *Route) SetRequest(c *Call, r *cgi.Request) {
 	l := c.Req.Layer()
 	r.Method = c.Req.Method()

@@ -1,5 +1,5 @@
-// Package placeholder is what a configuration may write for a part of a request in the value of a
-// header field, such as {address}.
+// Package placeholder has the placeholders, such as {address}, for parts of a request in configured
+// values of header fields.
 package placeholder
 
 import (
@@ -75,7 +75,7 @@ func Append(out []byte, req *conn.Request, text template.Text) []byte {
 	return out
 }
 
-// Source returns what an address or a target is made of (template.Template).
+// Source returns the parts of a request for an address or a target (template.Template).
 func Source(req *conn.Request) *template.Source {
 	l := req.Layer()
 	_, query, asks := bytes.Cut(l.AppendTarget(nil), []byte{'?'})
@@ -96,7 +96,7 @@ func AppendQuery(out []byte, req *conn.Request) []byte {
 	return out
 }
 
-// Scheme is what the client uses.
+// Scheme returns the scheme that the client uses.
 func Scheme(req *conn.Request) string {
 	if req.Secure() {
 		return "https"
@@ -139,8 +139,7 @@ func appendAddress(out []byte, req *conn.Request) []byte {
 	return append(out, "unix:"...)
 }
 
-// appendCertificate appends a part of the certificate with which the client has proved who it is,
-// nothing if it has not.
+// appendCertificate appends a part of the client's verified certificate, or nothing without one.
 func appendCertificate(out []byte, req *conn.Request, name string) []byte {
 	state := req.TLS()
 	if state == nil || len(state.VerifiedChains) == 0 || len(state.PeerCertificates) == 0 {

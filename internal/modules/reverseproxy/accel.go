@@ -7,9 +7,9 @@ import (
 	"github.com/lwango/lwango/conn"
 )
 
-// Accel answers requests with what an upstream names in X-Accel-Redirect or X-Sendfile instead of
-// sending a body. It may be used on any number of loops at once. The modules pass it to Open:
-// a module, servefiles, sends files, and this package imports no module.
+// Accel answers requests with the file or route that an upstream names in X-Accel-Redirect or
+// X-Sendfile. It may be used on any number of loops at once. The modules pass it to Open: a module,
+// servefiles, sends files, and this package imports no module.
 type Accel interface {
 	// Handles reports whether the Accel follows these values of X-Accel-Redirect and X-Sendfile; ""
 	// stands for a field that is absent.
@@ -22,8 +22,8 @@ type Accel interface {
 	Send(req *conn.Request, resp *conn.Response, redirect, sendfile string, status int) (int, error)
 }
 
-// TakesAccel reports whether the client gets what these values of X-Accel-Redirect and X-Sendfile
-// name, and not the body of the answer. "" stands for a field that is absent.
+// TakesAccel reports whether these values of X-Accel-Redirect and X-Sendfile replace the body of
+// the answer. "" stands for a field that is absent.
 func (r *Route) TakesAccel(redirect, sendfile string) bool {
 	return (redirect != "" || sendfile != "") && r.accel.Handles(redirect, sendfile)
 }

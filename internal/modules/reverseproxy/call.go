@@ -16,8 +16,8 @@ import (
 )
 
 // Call is one request on its way to an upstream and back. It has the body, gets the connections,
-// and decides after a failure what comes next; a RoundTripper speaks the protocol. A module has a
-// Call in its own record of a request. Only the request's thread may use it.
+// and decides what follows a failure; a RoundTripper speaks the protocol. A module has a Call in
+// its own record of a request. Only the request's thread may use it.
 type Call struct {
 	*Route
 	tripper RoundTripper
@@ -28,7 +28,7 @@ type Call struct {
 	Body      io.Reader // the rest of it; nil: there is none
 	Length    int64     // -1: not known
 	Left      int64     // bytes that have not been read in this attempt; -1: not known
-	Unspooled bool      // it is read from the client as it comes
+	Unspooled bool      // it is read from the client as it arrives
 	taken     bool      // some of it has been read
 
 	// The connection.
@@ -59,7 +59,7 @@ type RoundTripper interface {
 	RoundTrip() error
 	// Finish ends the handler after a complete answer.
 	Finish() int
-	// Drop lets go of what the round trip holds, before its connection is closed.
+	// Drop releases the resources of the round trip, before its connection is closed.
 	Drop()
 }
 
@@ -96,7 +96,7 @@ func (c *Call) TakeBody() (status int) {
 		return 0
 	case !c.RequestBuffering && (c.Length > 0 || !c.NeedsLength):
 		c.Body, c.Unspooled = c.Req.Body(), true
-		// its length says that it is too long
+		// its announced length is too large
 		if _, err := c.Req.Body().Read(nil); err != nil && err != io.EOF {
 			return http.StatusBadRequest
 		}
@@ -131,13 +131,13 @@ func (c *Call) ReadBody(p []byte) (n int, err error) {
 	if n > 0 {
 		c.taken = true
 		if c.Left >= 0 {
-			err = nil // it comes again if more is wanted
+			err = nil // the next read returns it again
 		}
 	}
 	return n, err
 }
 
-// Serve lets an upstream answer, as many as it takes, and returns the handler's status.
+// Serve tries upstreams until one answers, and returns the handler's status.
 func (c *Call) Serve() int {
 	if c.IgnoreClientAbort {
 		c.Req.KeepWaiting(true)
@@ -244,7 +244,7 @@ func (c *Call) Keep(limit time.Duration) {
 	c.uncount()
 }
 
-// uncount says that the request holds no connection to an upstream any more.
+// uncount notes that the request no longer holds a connection to an upstream.
 func (c *Call) uncount() {
 	if c.counted {
 		c.counted = false
@@ -252,7 +252,7 @@ func (c *Call) uncount() {
 	}
 }
 
-// Free lets go of all that the call holds.
+// Free releases all resources of the call.
 func (c *Call) Free() {
 	if c.Up.HasSlot() {
 		c.Close()
@@ -263,7 +263,7 @@ func (c *Call) Free() {
 	c.Flow.Drop()
 }
 
-// LogUpstream tells the access log of the upstream that was asked.
+// LogUpstream sets the upstream's values for the access log.
 func (c *Call) LogUpstream() {
 	l := c.Req.Layer()
 	if !l.Logged() {

@@ -15,7 +15,7 @@ import (
 // answers to GET are kept.
 var ofURL = []string{"path", "rest", "prefix", "uri", "query", "host", "port", "scheme", "method"}
 
-// Source says where a text with these placeholders has its value from.
+// Source returns from where a text with these placeholders has its value.
 func Source(names []string) handlers.FieldSource {
 	switch {
 	case len(names) == 0:
@@ -93,8 +93,8 @@ func (r *Route) Depend(key string, sent []string, sets func(name string) handler
 	r.Env.Depends(d)
 }
 
-// clientChosen reports whether a client can choose the key by a cookie or a field, and its address
-// has no say.
+// clientChosen reports whether a client can choose the key by a cookie or a field, without its
+// address.
 func (k *key) clientChosen() bool {
 	some := false
 	for _, p := range k.pieces {

@@ -7,7 +7,7 @@ import (
 	"github.com/lwango/lwango/internal/upstream"
 )
 
-// readFailing reads the keys that say what becomes of an address that does not work.
+// readFailing reads the keys about addresses that do not work.
 func (r *Route) readFailing(s *upstream.Settings) error {
 	s.MaxFails, s.FailTimeout, s.TryFor, s.SlowStart = r.MaxFails, r.FailTimeout, r.TryFor, r.SlowStart
 	if err := NotZero("max_fails", r.MaxFails); err != nil {
@@ -40,12 +40,12 @@ func (r *Route) readFailing(s *upstream.Settings) error {
 	return nil
 }
 
-// Fails reports whether fail_status has that status.
+// Fails reports whether fail_status includes a status.
 func (r *Route) Fails(status int) bool { return slices.Contains(r.FailStatus, status) }
 
-// NoteStatus is for an answer whose head has come: it says whether the upstream works. On a
-// background subrequest it tells the access log of the upstream at once, since the client's line
-// takes that from the subrequest before the subrequest is over.
+// NoteStatus notes, by the status of an answer, whether the upstream works. On a background
+// subrequest it tells the access log of the upstream at once, since the client's line takes that
+// from the subrequest before the subrequest is over.
 func (c *Call) NoteStatus(status int) {
 	if c.Req.Layer().IsBackground() {
 		c.LogUpstream()

@@ -13,10 +13,10 @@ import (
 	"github.com/lwango/lwango/stream"
 )
 
-// errBody is in errors of reading the request's body.
+// Errors of reads of the request's body wrap errBody.
 var errBody = errors.New("the request's body cannot be read")
 
-// BodyError marks an error of reading the request's body, which is not the upstream's.
+// BodyError wraps an error of a read of the request's body, which is not the upstream's fault.
 func BodyError(err error) error {
 	if err == stream.ErrWouldBlock || errors.Is(err, loop.ErrClientGone) {
 		return err

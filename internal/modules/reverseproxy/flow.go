@@ -10,16 +10,15 @@ import (
 	"github.com/lwango/lwango/loop"
 )
 
-// ErrClient is in each error of a Flow that means that the client takes no more.
+// Errors of a Flow wrap ErrClient if the client takes no more.
 var ErrClient = errors.New("the client takes no more")
 
-// ReadAtOnce is how many bytes a module receives before it looks after the other direction, and
-// offers the client what is held. Without that bound an upstream that is always ahead would fill
+// ReadReadAtOnce is how many bytes a module receives before it serves the other direction, and
+// writes held bytes to the client. Without that bound an upstream that is always ahead would fill
 // the spool while its client waits, and would not get the rest of the request.
 const ReadAtOnce = 8 * loop.BufferSize
 
-// responseBuffer is how many bytes of an answer the Response certainly takes without writing any of
-// them to the client.
+// responseBuffer is how many bytes of an answer the Response buffers at least.
 const responseBuffer = 16 << 10
 
 // Flow is the way of an answer to its client. As long as the spool has room, the upstream does not
@@ -34,7 +33,7 @@ type Flow struct {
 
 	limit      int64 // of the spool: a spool that is longer stops the upstream
 	spool      spool
-	clientFull bool // the client has no room for all that was written
+	clientFull bool // the client has no room for all written bytes
 	discard    bool
 
 	rateLimited bool          // see AwaitRoom
@@ -65,14 +64,14 @@ func (f *Flow) moveAtOnce() {
 	}
 }
 
-// Unbuffered makes the upstream go at the client's pace from here on.
+// Unbuffered makes the upstream wait for the client from here on.
 func (f *Flow) Unbuffered() { f.limit = 0 }
 
-// HasHeld reports that bytes are held for the client, behind which the next ones have to queue.
-// Before body and answer move at once, none are.
+// HasHeld reports whether bytes are held for the client, so that the next ones have to queue. There
+// are none before body and answer move at once.
 func (f *Flow) HasHeld() bool { return f.duplex != nil && (f.clientFull || f.spool.len() > 0) }
 
-// ClientFull reports that the client has no room for all that was written.
+// ClientFull reports that the client has no room for all written bytes.
 func (f *Flow) ClientFull() bool { return f.clientFull }
 
 // Full reports that the upstream has to wait until the client has taken some bytes.
@@ -124,8 +123,8 @@ func (f *Flow) Write(p []byte) error {
 	return f.noteWrite(err)
 }
 
-// waitBytes is how much is given to a client that takes nothing, so that there is something to wait
-// by.
+// waitBytes is how much is written to a client that takes nothing, so that a wait for room is
+// possible.
 const waitBytes = 4 << 10
 
 // hold is Write for a client that does not take all of p: what was gathered and a little more waits
@@ -162,8 +161,8 @@ func (f *Flow) Flush() error {
 	return f.noteWrite(f.resp.Flush())
 }
 
-// noteWrite is called behind each write to the client, with its error. It finds out whether the
-// client has room for more.
+// noteWrite is called after each write to the client, with its error. It checks whether the client
+// has room for more.
 func (f *Flow) noteWrite(err error) error {
 	if err == nil {
 		var left int
@@ -261,7 +260,7 @@ func (f *Flow) Discard() {
 // Discarded reports whether Discard was called.
 func (f *Flow) Discarded() bool { return f.discard }
 
-// Drop lets go of the bytes that the flow holds.
+// Drop releases the bytes that the flow holds.
 func (f *Flow) Drop() {
 	if f.duplex != nil { // before that, it holds none
 		f.spool.drop()

@@ -18,7 +18,7 @@ import (
 // HealthRead is how much is read of the head of an answer, and then of its body, in bytes.
 const HealthRead = 64 << 10
 
-// checks reports whether there are checks.
+// checks reports whether health checks are configured.
 func checks(h *upstreams.Health) bool { return h.Path != "" || h.Type == "tcp" }
 
 // CheckDescriptors returns how many descriptors checks have at most, where the route's own

@@ -35,8 +35,8 @@ func (r *Route) readIntercept() error {
 	return nil
 }
 
-// Intercepts reports whether a page of the site takes the place of an answer with that status. Of
-// the answer's fields, the client then gets those that Explains reports.
+// Intercepts reports whether a page of the site replaces an answer with that status. Of the
+// answer's fields, the client then gets those that BelongsToStatus reports.
 func (r *Route) Intercepts(status int) bool {
 	if !r.InterceptErrors && !r.chosen(status) {
 		return false
@@ -53,9 +53,9 @@ func (r *Route) chosen(status int) bool {
 	return false
 }
 
-// BelongsToStatus reports the fields that belong to a status, and not to the page that another one
-// takes the place of: what a client needs to act on it (RFC 9110 sections 15.5.2, 15.5.6, 10.2.3,
-// 15.5.17, 15.5.22), and its cookies, by which a login that has failed ends the session.
+// BelongsToStatus reports the fields that belong to a status, and not to the replaced page: those
+// that a client needs to act on the status (RFC 9110 sections 15.5.2, 15.5.6, 10.2.3, 15.5.17,
+// 15.5.22), and its cookies, by which a login that has failed ends the session.
 func BelongsToStatus(status int, name string) bool {
 	switch {
 	case ascii.EqualFold(name, "WWW-Authenticate"), ascii.EqualFold(name, "Allow"),

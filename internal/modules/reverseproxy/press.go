@@ -9,14 +9,14 @@ import (
 	"github.com/lwango/lwango/loop"
 )
 
-// crowdedRate is how many bytes a second a client has to take while its answer holds up the
-// upstream for which other requests wait.
+// crowdedRate is how many bytes a second a client has to take while its answer keeps a slot for
+// which other requests wait.
 const crowdedRate = 16 << 10
 
-// CrowdedAfter is for how long one of these must have waited. It is a variable only for the tests.
+// CrowdedAfter is how long one of these must have waited. It is a variable only for the tests.
 var CrowdedAfter = 3 * time.Second
 
-// checkInterval is how often a flow checks for them.
+// checkInterval is how often a flow checks for such requests.
 const checkInterval = time.Second
 
 // AwaitRoom is Await for a flow that is Full, without a limit. The upstream waits for the client,
@@ -53,7 +53,8 @@ func (f *Flow) setMinRate(on bool) {
 	f.rateLimited = on
 }
 
-// logCut is called when the client takes no more because of err, and logs it if it was pressed.
+// logCut is called when the client takes no more because of err. It logs the client if crowdedRate
+// applied.
 func (f *Flow) logCut(err error) {
 	if f.rateLimited && errors.Is(err, os.ErrDeadlineExceeded) {
 		f.log.Warn(

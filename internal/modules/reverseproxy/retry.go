@@ -11,17 +11,17 @@ import (
 	"github.com/lwango/lwango/loop"
 )
 
-// RetryCauses is a set of what has a request sent once more.
+// RetryRetryCauses is a set of causes for which a request is sent once more.
 type RetryCauses uint8
 
 const (
 	OnConnect RetryCauses = 1 << iota // no connection
-	OnClosed                          // it has ended before a byte of the answer
-	OnTimeout                         // no such byte in time
+	OnClosed                          // it has ended before the first byte of the answer
+	OnTimeout                         // no first byte in time
 )
 
-// RetryStatus is the error of a round trip whose answer has this status, for which another upstream
-// is asked. The lease may try one.
+// RetryStatus is the error of a round trip whose answer has this status, after which another
+// upstream is tried. The lease may try one.
 type RetryStatus int
 
 func (n RetryStatus) Error() string { return "the answer has status " + strconv.Itoa(int(n)) }
@@ -31,7 +31,7 @@ func (n RetryStatus) Error() string { return "the answer has status " + strconv.
 // got no byte.
 func (c *Call) Repeatable() bool { return c.Idempotent(c.Req.Method()) && c.canResend() }
 
-// canResend reports that the request can be sent once more as far as its body and the client go.
+// canResend reports that body and client allow the request to be sent once more.
 func (c *Call) canResend() bool { return !(c.taken && c.Unspooled) && !c.SentInterim }
 
 // isTimeoutOrCut reports that the upstream has caused err: it has closed the connection, or no byte
@@ -41,8 +41,8 @@ func isTimeoutOrCut(err error) bool {
 		errors.Is(err, os.ErrDeadlineExceeded) && !errors.Is(err, errBody))
 }
 
-// upstreamFailed reports that err, before the head of an answer was complete, speaks against the
-// upstream: it has said nothing, has stopped in the middle, or has said what is no answer.
+// upstreamFailed reports that err, before the head of an answer was complete, is the upstream's
+// fault: it has sent nothing, an incomplete answer, or a malformed one.
 func (c *Call) upstreamFailed(err error) bool {
 	switch {
 	case upstream.Refused(err), !c.GotFirstByte && c.closedEarly(err):
@@ -60,7 +60,7 @@ func abandoned(err error) bool {
 }
 
 // closedEarly reports that an idle connection has ended without an answer: the upstream may have
-// closed it before the request was there, so it speaks against nobody.
+// closed it before the request arrived, so it is nobody's fault.
 func (c *Call) closedEarly(err error) bool { return c.reused && errors.Is(err, upstream.ErrCut) }
 
 // again reports whether the call can make another attempt after that error, and gets ready for it.

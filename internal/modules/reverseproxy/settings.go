@@ -17,10 +17,10 @@ import (
 	"github.com/lwango/lwango/internal/wire/http1"
 )
 
-// defaults tell what a route has set from what it has not.
+// defaults distinguish set keys of a route from unset ones.
 var defaults = tags.Defaults[upstreams.Settings]()
 
-// Route is what the requests of a route have in common. It does not change once it is open.
+// Route has the common state of a route's requests. It does not change once it is open.
 type Route struct {
 	*upstreams.Settings
 	Module string // its name, at the beginning of lines of the log
@@ -40,14 +40,14 @@ type Route struct {
 	Ping   func(c net.Conn, name string) (status int, body []byte, err error)
 	PingID string
 
-	// Header is the version of the PROXY protocol by which upstreams are told of the client; "": none.
+	// Header is the version of the PROXY protocol for upstreams; "": none.
 	Header string
 
 	name *key // for TLS, set by Security; nil: all requests have the same
 
 	// Set by Open.
 	cookies *stickyCookie   // nil: none
-	key     *key            // what balance goes by; nil: nothing
+	key     *key            // for balance; nil: none
 	Group   *upstream.Group // of the requests that split has not
 	split   *split          // nil: it has none
 	accel   Accel
@@ -103,7 +103,7 @@ func (r *Route) Open(p *upstream.Pool, more upstream.Settings, missing error,
 	return r.openSplit(p, more)
 }
 
-// Hides reports whether hide_header has that name.
+// Hides reports whether hide_header includes a name.
 func (r *Route) Hides(name string) bool {
 	for _, hidden := range r.HideHeader {
 		if ascii.EqualFold(name, hidden) {

@@ -12,7 +12,7 @@ import (
 type Timeout struct {
 	Key       string
 	After     time.Duration
-	BothSides bool // the client could have spoken as well
+	BothSides bool // the client could have sent bytes as well
 }
 
 func (e Timeout) Error() string {

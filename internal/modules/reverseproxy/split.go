@@ -98,7 +98,7 @@ func (r *Route) openSplit(p *upstream.Pool, more upstream.Settings) (err error) 
 	return nil
 }
 
-// bareAddress returns an address without the options behind it.
+// bareAddress returns an address without its options.
 func bareAddress(address string) string {
 	bare, _, _ := strings.Cut(strings.TrimSpace(address), " ")
 	return bare
@@ -124,7 +124,7 @@ func (s *split) choose(req *conn.Request) (*upstream.Group, string) {
 	return nil, ""
 }
 
-// named reports whether a cookie or a field of the request asks for the entry.
+// named reports whether a cookie or a field of the request selects the entry.
 func named(s *upstreams.Split, req *conn.Request) bool {
 	for name, value := range s.Cookie {
 		if string(cookie(req, name)) == value {
@@ -148,7 +148,7 @@ func Addresses(s *upstreams.Settings, own []string) []string {
 	return all
 }
 
-// Secure reports whether TLS is spoken at one of the addresses.
+// Secure reports whether one of the addresses speaks TLS.
 func (r *Route) Secure() bool {
 	return r.Group.Secure() || r.split != nil &&
 		slices.ContainsFunc(r.split.groups, func(g splitGroup) bool { return g.Group.Secure() })

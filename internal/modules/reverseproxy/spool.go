@@ -14,13 +14,13 @@ const spoolMemory = 16 << 10
 // file.
 const maxSpoolMemory = 64 << 20
 
-// spooled is how much they have.
+// spooled is how much memory all spools have.
 var spooled atomic.Int64
 
-// spool holds what the client has no room for yet: a little in memory, more in a file without a
-// name. So an answer that stands still has no memory for it. The file is a ring, so its size is
-// bounded, whatever passes through it. The zero value is empty; size, memory and temp have to be
-// set before the first write.
+// spool holds bytes for which the client has no room yet: a few in memory, more in a file without a
+// name. So an answer whose client stands still holds hardly any memory. The file is a ring, so its
+// size is bounded, whatever passes through it. The zero value is empty; size, memory and temp have
+// to be set before the first write.
 type spool struct {
 	size   int64 // of the ring
 	memory int   // how much of mem is used
@@ -30,7 +30,7 @@ type spool struct {
 	off      int    // bytes of mem that were taken
 	file     conn.TempFile
 	r, w     int64  // bytes that were ever read from the file, and written to it
-	overflow []byte // behind all else: what the file did not take
+	overflow []byte // after all else: bytes that the file did not take
 	err      error  // why it did not
 }
 
@@ -50,8 +50,8 @@ func (s *spool) write(p []byte) error {
 	return s.err
 }
 
-// keep adds p to the memory or the file, and returns the part that it could not add. What does not
-// fit into the memory has all in the file.
+// keep adds p to the memory or the file, and returns the part that it could not add. If p does not
+// fit into the memory, all of it goes to the file.
 func (s *spool) keep(p []byte) ([]byte, error) {
 	if s.file == nil && len(s.mem)-s.off+len(p) <= s.memory && s.takeMemory() {
 		if s.off > 0 {

@@ -19,7 +19,8 @@ import (
 	"github.com/lwango/lwango/internal/upstream"
 )
 
-// processSecret is the process's, for routes that have none. So a reload does not change it.
+// processSecret is the secret of routes without one. It belongs to the process, so that a reload
+// does not change it.
 var processSecret = sync.OnceValue(func() []byte { return []byte(rand.Text()) })
 
 // stickyCookie is the cookie of a route. A cookie is the number of an address, the time until which
@@ -85,8 +86,8 @@ func (s *stickyCookie) sign(b []byte) []byte {
 	return append(b, mac.Sum(nil)[:cookieBytes-signedSize]...)
 }
 
-// read returns the number in a request's cookie; 0: there is none that is good. old says that the
-// client should get a new one soon.
+// read returns the number in a request's cookie; 0: there is no valid one. old says that the client
+// should get a new one soon.
 func (s *stickyCookie) read(req *conn.Request) (number uint64, old bool) {
 	value := cookie(req, s.Name)
 	if base64.RawURLEncoding.DecodedLen(len(value)) != cookieBytes {
