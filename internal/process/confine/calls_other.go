@@ -5,4 +5,4 @@ package confine
 // There is no list for this architecture, so FilterCalls refuses.
 const auditArch = 0
 
-var older []uintptr
+var legacyCalls []uintptr

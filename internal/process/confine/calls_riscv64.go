@@ -6,6 +6,6 @@ const auditArch = unix.AUDIT_ARCH_RISCV64
 
 // RISCV_FLUSH_ICACHE is of no use without executable memory, but RISCV_HWPROBE tells Go what the
 // processor can do.
-var older = []uintptr{unix.SYS_NEWFSTATAT, unix.SYS_GETRLIMIT, unix.SYS_FADVISE64,
+var legacyCalls = []uintptr{unix.SYS_NEWFSTATAT, unix.SYS_GETRLIMIT, unix.SYS_FADVISE64,
 	unix.SYS_SYNC_FILE_RANGE,
 	unix.SYS_RISCV_HWPROBE}
