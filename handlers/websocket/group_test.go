@@ -16,9 +16,11 @@ func TestServeBusyMember(t *testing.T) {
 		jobs := new(pubsub.Hub).Topic("jobs")
 		var gate loop.Promise[int]
 		defer gate.Resolve(0)
+		waits := make(chan struct{}, 2)
 		b := &busy{open: func(c *websocket.Conn) { c.Subscribe(jobs, pubsub.Options{Group: "g"}, say) }}
 		b.message = func(c *websocket.Conn, p string) {
 			if p == "wait" {
+				waits <- struct{}{}
 				_, _ = gate.Await(c.Thread(), -1)
 			}
 			_ = c.WriteMessage(websocket.Text, []byte(p))
@@ -27,13 +29,13 @@ func TestServeBusyMember(t *testing.T) {
 		first, second := upgrade(s), upgrade(s)
 		s.Settle()
 		first.Send(frame(0x81, "wait"))
-		s.Settle()
+		<-waits
 		for range 3 {
 			jobs.Publish([]byte("job"))
 			second.expect(text("job"))
 		}
 		second.Send(frame(0x81, "wait"))
-		s.Settle()
+		<-waits
 		jobs.Publish([]byte("later")) // nobody is there for it
 		gate.Resolve(0)
 		first.expect(text("wait"))

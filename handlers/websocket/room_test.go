@@ -58,9 +58,12 @@ func TestHubAtItsLimit(t *testing.T) {
 		room := hub.Topic("room")
 		gate, entered := new(loop.Promise[int]), make(chan struct{}, 2)
 		s := start(t, m, talking(new(websocket.Upgrader), talk{
-			room:    room,
-			open:    func(*websocket.Conn) { entered <- struct{}{} },
-			message: func(c *websocket.Conn, _ int, _ []byte) { _, _ = gate.Await(c.Thread(), -1) },
+			room: room,
+			open: func(*websocket.Conn) { entered <- struct{}{} },
+			message: func(c *websocket.Conn, _ int, _ []byte) {
+				entered <- struct{}{}
+				_, _ = gate.Await(c.Thread(), -1)
+			},
 			said: func(c *websocket.Conn, m *pubsub.Message) {
 				_ = c.WriteMessage(websocket.Text, m.Data[:2])
 			},
@@ -69,7 +72,7 @@ func TestHubAtItsLimit(t *testing.T) {
 		<-entered
 		<-entered
 		behind.Send(frame(0x81, "wait"))
-		s.Settle()
+		<-entered
 		for i := range many {
 			room.Publish(fmt.Appendf(nil, "%02d%*s", i, size-2, ""))
 			other.expect(text(fmt.Sprintf("%02d", i)))
