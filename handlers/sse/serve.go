@@ -153,7 +153,13 @@ func (v *served) sendFinal() {
 	s.setWriteDeadline(time.Now().Add(finalSendTime))
 	defer s.setWriteDeadline(time.Time{}) // the end of the stream has limits of its own
 	for f := v.subscriptions; f != nil; f = f.next {
-		for n := 1; !v.ended && f.sub.Group() == "" && s.now() < until && v.deliver(f); n++ {
+		for n := 1; f.sub.Group() == ""; n++ {
+			if s.now() >= until && f.sub.Ready() { // no write has waited, and the time is over all the same
+				v.end(loop.ErrDeadlineExceeded)
+			}
+			if v.ended || !v.deliver(f) {
+				break
+			}
 			if n%stepsPerTurn == 0 {
 				v.thread.Yield()
 			}
