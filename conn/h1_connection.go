@@ -30,8 +30,8 @@ func runNext(t *loop.Thread) coro.Code {
 
 // leave ends what Run has begun.
 func (c *connection) leave(t *loop.Thread) {
-	if next := loop.TaskOf(t); next != loop.Task(c) {
-		if o, ok := next.(owner); ok {
+	if loop.TaskOf(t) != loop.Task(c) {
+		if o := ownerOf(t); o != nil {
 			leave(o, t)
 			return
 		}

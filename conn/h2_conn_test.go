@@ -49,9 +49,9 @@ func link2(t *testing.T, window uint32, f func(th *loop.Thread, l conn.HijackedC
 	return r
 }
 
-// TestLinkLimits: reads and writes of a stream that was taken over keep its deadlines, an earlier
-// one that is set meanwhile too.
-func TestLinkLimits(t *testing.T) {
+// TestStreamConnLimits: reads and writes of a stream that was taken over keep its deadlines, an
+// earlier one that is set meanwhile too.
+func TestStreamConnLimits(t *testing.T) {
 	t.Parallel()
 	const window = 1000
 	r := link2(t, window, func(th *loop.Thread, l conn.HijackedConn) {
@@ -97,9 +97,9 @@ func TestLinkLimits(t *testing.T) {
 	}
 }
 
-// TestLinkThreads: one thread may read while another one writes, and not two at once; a close ends
-// both.
-func TestLinkThreads(t *testing.T) {
+// TestStreamConnThreads: one thread may read while another one writes, and not two at once; a close
+// ends both.
+func TestStreamConnThreads(t *testing.T) {
 	t.Parallel()
 	r := link2(t, 0, func(th *loop.Thread, l conn.HijackedConn) {
 		read := loop.Go(th, func(*loop.Thread) (int, error) { return l.Read(make([]byte, 1)) })
@@ -132,9 +132,9 @@ func TestLinkThreads(t *testing.T) {
 	}
 }
 
-// TestLinkDropped: a write whose bytes another thread drops has not succeeded, whether the stream
-// is closed then or not.
-func TestLinkDropped(t *testing.T) {
+// TestStreamConnDropped: a write whose bytes another thread drops has not succeeded, whether the
+// stream is closed then or not.
+func TestStreamConnDropped(t *testing.T) {
 	t.Parallel()
 	for _, window := range []int{0, 3} {
 		for _, closes := range []bool{false, true} {
@@ -163,8 +163,8 @@ func TestLinkDropped(t *testing.T) {
 	}
 }
 
-// TestLinkHalves: each side may end its half, and the other half goes on.
-func TestLinkHalves(t *testing.T) {
+// TestStreamConnHalves: each side may end its half, and the other half goes on.
+func TestStreamConnHalves(t *testing.T) {
 	t.Parallel()
 	got := make(chan string, 1)
 	s := start(t, modes.HTTP2, conn.Config{Handler: func(_ *conn.Request, w *conn.Response) int {
@@ -198,9 +198,9 @@ func TestLinkHalves(t *testing.T) {
 	s.Settled("no streams", func(l *loop.Loop) bool { return s.Server.Stats(l).Streams == 0 })
 }
 
-// TestLinkAfterwards: what a handler has left to others is closed when it returns, and knows
+// TestStreamConnAfterwards: what a handler has left to others is closed when it returns, and knows
 // nothing of the request that takes its place.
-func TestLinkAfterwards(t *testing.T) {
+func TestStreamConnAfterwards(t *testing.T) {
 	t.Parallel()
 	var kept net.Conn
 	s := start(t, modes.HTTP2, conn.Config{Handler: func(_ *conn.Request, w *conn.Response) int {
@@ -248,9 +248,9 @@ type oneRun struct{}
 func (oneRun) Run(*loop.Thread) (time.Duration, bool) { return 0, false }
 func (oneRun) End(*loop.Thread)                       {}
 
-// TestLinkLetsGo: a stream that waits for the next request holds nothing of one whose handler has
-// taken it over, whether the handler has handed it on or not.
-func TestLinkLetsGo(t *testing.T) {
+// TestStreamConnLetsGo: a stream that waits for the next request holds nothing of one whose handler
+// has taken it over, whether the handler has handed it on or not.
+func TestStreamConnLetsGo(t *testing.T) {
 	t.Parallel()
 	freed := make(chan string, 2)
 	s := start(t, modes.HTTP2, conn.Config{Handler: func(req *conn.Request, w *conn.Response) int {

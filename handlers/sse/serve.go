@@ -17,8 +17,10 @@ type Handler interface {
 	Open(s *Stream)
 
 	// Closed is called once, and last, also if Open has panicked. err is loop.ErrClientGone,
-	// http.ErrServerClosed, the error of a write, or nil after Close or a panic. It may wait although
-	// the client has left; but if a stop has killed the thread, its waits do not return.
+	// http.ErrServerClosed after a stop for which the stream has sent all, loop.ErrDeadlineExceeded
+	// after one that has left no time for it, the error of a write, or nil after Close or a panic.
+	// Closed may wait although the client has left; but if a stop has killed the thread, its waits do
+	// not return.
 	Closed(s *Stream, err error)
 }
 
@@ -145,8 +147,9 @@ var finalSendTime = 500 * time.Millisecond
 
 // sendFinal delivers, at a stop, the messages that have arrived for the stream by now. It leaves
 // messages of a queue group to members of other processes, and does not deliver messages that
-// others publish at their ends (see Subscription.Remaining). It cuts off a client that is too slow
-// for that.
+// others publish at their ends (see Subscription.Remaining). It cuts off a client that keeps a
+// write waiting for longer than that; if the time is over between two messages, the answer is
+// complete, and v ends with loop.ErrDeadlineExceeded.
 func (v *served) sendFinal() {
 	s := (*Stream)(v)
 	until := s.now() + finalSendTime
@@ -154,7 +157,7 @@ func (v *served) sendFinal() {
 	defer s.setWriteDeadline(time.Time{}) // the end of the stream has limits of its own
 	for f := v.subscriptions; f != nil; f = f.next {
 		for n := 1; f.sub.Group() == ""; n++ {
-			if s.now() >= until && f.sub.Ready() { // no write has waited, and the time is over all the same
+			if s.now() >= until && f.sub.Ready() {
 				v.end(loop.ErrDeadlineExceeded)
 			}
 			if v.ended || !v.deliver(f) {
