@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"crypto/tls"
+	"io/fs"
 	"log/slog"
 	"net"
 	"os"
@@ -15,6 +16,7 @@ import (
 	"github.com/lwango/lwango/internal/base/asynclog"
 	"github.com/lwango/lwango/internal/process/config"
 	"github.com/lwango/lwango/internal/process/server"
+	"github.com/lwango/lwango/internal/tls/certs"
 	"github.com/lwango/lwango/loop"
 	"github.com/lwango/lwango/stream"
 )
@@ -30,12 +32,12 @@ import (
 type Server struct {
 	// Addr is where to listen: "host:port" (an IP address, localhost, or nothing or * for all
 	// addresses; port 0 is one that the kernel chooses), "unix:/path", or "systemd:name" for a
-	// socket that the service manager passes. "" stands for "*:8080" if there is TLS, or neither
-	// Listeners nor File.
+	// socket that the service manager passes. "" stands for "*:8080" if there are TLS or
+	// TrustedProxies, or neither Listeners nor a configuration.
 	Addr string
 
 	// Handler answers all requests; nil: the handlers that were registered with Handle before Start,
-	// or the sites of File. It is an error if there are none of these.
+	// or the sites of the configuration. It is an error if there are none of these.
 	Handler Service
 
 	// TLS is how to speak TLS at Addr; nil: plain HTTP. It needs a certificate, or a function that
@@ -48,14 +50,41 @@ type Server struct {
 	// 9113 section 3.3).
 	HTTP2 bool
 
+	// ACME gets certificates from an authority, and renews them, for Addr, for Listeners with ACME,
+	// and for a [[listener]] with tls = { acme = true }. The TLS of these may be nil, or has
+	// everything but certificates. nil: none, or that of the configuration.
+	ACME *ACME
+
+	// TrustedProxies are the peers at Addr whose word on the client is believed, as the key
+	// trusted_proxies: networks or addresses, such as "10.0.0.0/8", and "unix:" for all who connect to
+	// a UNIX socket. A request from one of them has the client's address (Request.RemoteAddr), scheme
+	// and host of its header fields: those of X-Forwarded-For, or, if ProxyFields is "forwarded",
+	// Forwarded (RFC 7239). With ProxyProtocol, their connections begin with a header of the PROXY
+	// protocol. See docs/use/operate.md.
+	TrustedProxies []string
+	ProxyFields    string // "" and "x-forwarded" are the same
+	ProxyProtocol  bool
+
 	// Listeners are further places to listen, on the same loops.
 	Listeners []Listener
 
-	// File is a configuration, as lwango.conf; "": none. Sites and modules (RegisterModule) come from
-	// it. Other fields replace its keys, and Addr and Listeners, if set, replace the file's listeners.
-	// Its [pubsub] holds for the process: only one running Server may set url, and the last max_bytes
-	// wins.
-	File string
+	// File is the path of a configuration, as lwango.conf, and Config is the text of one; "": there is
+	// none. Only one of them can be set. Sites and modules (RegisterModule) come from it. Other fields
+	// replace its keys, and Addr and Listeners, if set, replace its listeners. [pubsub] max_bytes
+	// holds for the process, and the last one wins.
+	//
+	// Relative paths in File begin in its folder; those in Config, and those of a File in FS, in the
+	// working directory. Errors in a Config name it Config.
+	File, Config string
+
+	// FS has File, and the files that File or Config includes, by paths as in fs.ValidPath; nil: they
+	// are files of the system. All else that a configuration names, such as folders to serve, is of
+	// the system, also with an FS.
+	FS fs.FS
+
+	// PubsubURL is where the broker of UseBroker is, such as "redis://127.0.0.1:6379/0": the key url
+	// of [pubsub]. Topics belong to the process, so only one running Server may have one.
+	PubsubURL string
 
 	// Limits of connections and requests, such as MaxBodySize: the keys of those names in
 	// lwango.conf.
@@ -80,6 +109,8 @@ type Server struct {
 	// blocks a loop. nil: slog's default logger or, if the program has not set that, one that writes
 	// to stderr and never waits, like that of Run.
 	Logger *slog.Logger
+
+	obtain certs.Options // of tests
 }
 
 // Listener is one place where a Server listens.
@@ -92,13 +123,30 @@ type Listener struct {
 	Socket net.Listener
 
 	TLS   *tls.Config // as Server.TLS
+	ACME  bool        // it has the certificates of Server.ACME, or of [tls] acme
 	HTTP2 bool        // as Server.HTTP2
+
+	TrustedProxies []string // as Server.TrustedProxies, and so the next ones
+	ProxyFields    string
+	ProxyProtocol  bool
 
 	// Streams handles connections that do not speak HTTP; nil: they speak HTTP. It is called whenever
 	// a connection has something to read: see stream.Serve. MaxConnections does not count them. Idle
 	// is how long a connection may have nothing to read; 0: without limit.
 	Streams func(t *loop.Thread, s *stream.Conn) error
 	Idle    time.Duration
+}
+
+// ACME says how to get certificates by ACME (RFC 8555), with the challenge tls-alpn-01: the
+// authority connects to port 443 of each name, which must lead to a listener that has ACME. Until
+// a name has its certificate, handshakes for it fail, and are logged.
+type ACME struct {
+	Domains   []string // the names; each gets a certificate of its own
+	Email     string   // where the authority may write to; "": nowhere
+	Directory string   // the authority's URL; "": Let's Encrypt
+	// Cache is the folder of certificates and keys, whose parent exists; "": acme in $STATE_DIRECTORY
+	// or else the working directory. Servers of several processes may share one.
+	Cache string
 }
 
 type (
@@ -158,11 +206,12 @@ func (s Server) Serve(ctx context.Context) error {
 }
 
 // Start starts the server, which stops when ctx ends. When it returns, clients can connect. Its
-// error is about a wrong field, the File (one line for each mistake), or an address at which it
-// cannot listen. An address at which another server listens is an error (syscall.EADDRINUSE), also
-// within the process.
+// error is about a wrong field, the configuration (one line for each mistake), or an address at
+// which it cannot listen. An address at which another server listens is an error
+// (syscall.EADDRINUSE), also within the process.
 func (s Server) Start(ctx context.Context) (*Running, error) {
 	src, end := s.source(), func() {}
+	src.Obtain = s.obtain
 	if src.Logger = s.Logger; src.Logger == nil {
 		if src.Logger = slog.Default(); src.Logger == initialLogger {
 			own := asynclog.New(os.Stderr)
@@ -178,24 +227,36 @@ func (s Server) Start(ctx context.Context) (*Running, error) {
 
 // source returns the settings of s that replace keys of a file.
 func (s Server) source() config.Source {
-	code := &config.Config{Limits: s.Limits, Grace: s.Grace, Threads: s.Threads, Workers: s.Workers}
+	code := &config.Config{Limits: s.Limits, Grace: s.Grace, Threads: s.Threads, Workers: s.Workers,
+		Pubsub: config.Pubsub{URL: s.PubsubURL}}
 	if s.Handoff != coro.Direct {
 		code.Handoff = s.Handoff.String()
 	}
 	if s.NoCompression {
 		code.Compress.On = new(bool)
 	}
+	if a := s.ACME; a != nil {
+		code.TLS.ACME = &certs.ACME{Email: a.Email, Domains: a.Domains, Directory: a.Directory,
+			Cache: a.Cache}
+	}
 	listeners := s.Listeners
-	if s.Addr != "" || s.TLS != nil || len(listeners) == 0 && s.File == "" {
-		own := Listener{Addr: cmp.Or(s.Addr, config.DefaultListen), TLS: s.TLS, HTTP2: s.HTTP2}
+	if s.Addr != "" || s.TLS != nil || len(s.TrustedProxies) > 0 || s.ProxyProtocol ||
+		len(listeners) == 0 && s.File == "" && s.Config == "" {
+		own := Listener{Addr: cmp.Or(s.Addr, config.DefaultListen), TLS: s.TLS, ACME: s.ACME != nil,
+			HTTP2: s.HTTP2, TrustedProxies: s.TrustedProxies, ProxyFields: s.ProxyFields,
+			ProxyProtocol: s.ProxyProtocol}
 		listeners = append([]Listener{own}, listeners...)
 	}
 	for _, l := range listeners {
-		lc := config.Listener{Streams: l.Streams, Idle: l.Idle, HTTP2: l.HTTP2}
+		lc := config.Listener{Streams: l.Streams, Idle: l.Idle, HTTP2: l.HTTP2,
+			TrustedProxies: l.TrustedProxies, ProxyFields: l.ProxyFields, ProxyProtocol: l.ProxyProtocol}
 		lc.Listen, lc.Given, lc.TLS.Config = l.Addr, l.Socket, l.TLS
+		if l.ACME {
+			lc.TLS.Files = []certs.Files{{ACME: true}}
+		}
 		code.Listeners = append(code.Listeners, lc)
 	}
-	src := config.Source{File: s.File, Code: code, AccessLog: s.AccessLog}
+	src := config.Source{File: s.File, Text: s.Config, FS: s.FS, Code: code, AccessLog: s.AccessLog}
 	h, ok := s.Handler.(Handler)
 	if !ok && s.Handler != nil {
 		h = s.Handler.Serve
@@ -221,14 +282,14 @@ func (r *Running) Wait() error { return r.r.Wait() }
 // first: "127.0.0.1:8080", with the port that the kernel has chosen, or "unix:/path".
 func (r *Running) Addrs() []string { return r.r.Addrs() }
 
-// Reload replaces the settings by next, from the next request on each connection on, and reads File
-// again. Addresses in both stay open. Connections stay, too, unless TLS asks for more than before:
-// then they end with the answers that are under way. An address with port 0 keeps its port, in the
-// order of such addresses for each host; an address with the port that Addrs returns means the
-// same. Logger stays, and Threads, Workers and Handoff cannot change: they are zero or as they
-// were. Reload waits for the loops. Called on one, by a handler, it returns an error; Request.Await
-// takes it off the loop. After an error everything is as it was, and Sockets in next that are not
-// served are closed. The error is ErrStopped once the server stops.
+// Reload replaces the settings by next, from the next request on each connection on, and reads its
+// File again. Addresses in both stay open. Connections stay, too, unless TLS asks for more than
+// before: then they end with the answers that are under way. An address with port 0 keeps its port,
+// in the order of such addresses for each host; an address with the port that Addrs returns means
+// the same. Logger stays, and Threads, Workers, Handoff and PubsubURL cannot change: they are zero
+// or as they were. Reload waits for the loops. Called on one, by a handler, it returns an error;
+// Request.Await takes it off the loop. After an error everything is as it was, and Sockets in next
+// that are not served are closed. The error is ErrStopped once the server stops.
 func (r *Running) Reload(next Server) error { return r.r.Reload(program, next.source()) }
 
 // Stats are counters of a server.

@@ -223,6 +223,26 @@ func TestStartFails(t *testing.T) {
 			Listeners: []lwango.Listener{{Addr: "*:1", Socket: closed}}},
 		"wrong.conf:1: thread: unknown key (did you mean threads?)": {File: file},
 		"wrong.conf:3: error_log.format: is for a server that":      {File: file},
+		"Config:2: thread: unknown key (did you mean threads?)":     {Config: "\nthread = 1"},
+		"a File or a text, not both":                                {File: file, Config: "threads = 1"},
+		"a file system needs the File":                              {FS: os.DirFS(".")},
+		"listen *:8080: TrustedProxies: expected a network":         {TrustedProxies: []string{"x"}},
+		"listen *:8080: ProxyProtocol: needs trusted_proxies":       {ProxyProtocol: true},
+		`ProxyFields: expected "x-forwarded" or "forwarded", found "via"`: {
+			TrustedProxies: []string{"10.0.0.0/8"}, ProxyFields: "via"},
+		"TrustedProxies are for HTTP": {Listeners: []lwango.Listener{{Addr: "127.0.0.1:0",
+			TrustedProxies: []string{"unix:"},
+			Streams:        func(*loop.Thread, *stream.Conn) error { return nil }}}},
+		"PubsubURL: this program has no broker": {PubsubURL: "redis://127.0.0.1"},
+		"ACME: domains: expected the names":     {ACME: new(lwango.ACME)},
+		"ACME: directory: expected a URL with https://": {
+			ACME: &lwango.ACME{Domains: []string{"a.test"}, Directory: "http://ca.test"}},
+		"ACME: no Listener has ACME, and it takes one": {
+			ACME:      &lwango.ACME{Domains: []string{"a.test"}, Cache: t.TempDir()},
+			Listeners: []lwango.Listener{{Addr: "127.0.0.1:0"}}},
+		"the Server has no ACME": {Listeners: []lwango.Listener{{Addr: "127.0.0.1:0", ACME: true}}},
+		"TLS has certificates of its own, beside those of ACME": {TLS: modes.ServerTLS(),
+			ACME: &lwango.ACME{Domains: []string{"a.test"}, Cache: t.TempDir()}},
 		"no such file": {File: file + "x"},
 	} {
 		s.Logger, s.Handler = logtext.Quiet, embedded.Says("")

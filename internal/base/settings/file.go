@@ -111,9 +111,13 @@ func (t Table) Sub(key string) Table {
 }
 
 // Position says where key stands, for people: "line 7", or, in a file that was included, "a.conf,
-// line 7". For a key that is absent, and for an empty one, that is the position of the table.
+// line 7". For a key that is absent, and for an empty one, that is the position of the table. A
+// table that no line has is named by its file.
 func (t Table) Position(key string) string {
 	at := t.position(key)
+	if at.line == 0 {
+		return t.file.names[0]
+	}
 	if at.file == "" || at.file == t.file.names[0] {
 		return fmt.Sprintf("line %d", at.line)
 	}

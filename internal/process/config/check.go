@@ -2,6 +2,7 @@ package config
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"strings"
 	"sync"
@@ -56,8 +57,21 @@ func (c *Config) checkListeners(s Source) {
 			protocols = []string{"h2", "http/1.1"}
 		}
 		l.TLS.Check(c.Dir, c.TLS.ACME, protocols, s.Logger)
-		l.parseProxies()
+		l.parseProxies(l.Table.Errorf)
 	}
+}
+
+// checkObtains reports an acme by which no listener would get a certificate.
+func (c *Config) checkObtains(s Source) {
+	a := c.TLS.ACME
+	if a == nil || len(a.Domains) == 0 || c.ACME() != nil {
+		return
+	}
+	no := "no [[listener]] has tls = { acme = true }"
+	if s.replacesListeners() {
+		no = "no Listener has ACME"
+	}
+	a.Table.Errorf("", "%s, and it takes one to obtain certificates", no)
 }
 
 // Certs returns the TLS of all listeners.
@@ -81,12 +95,17 @@ func (c *Config) checkPubsub(broker pubsub.Broker) {
 	if !p.Table.Has("url") {
 		return
 	}
-	if broker == nil {
-		p.Table.Errorf("url", "this program has no broker; it gets one by a call of "+
-			"lwango.UseBroker(redis.Broker), of package pubsub/redis")
-	} else if err := broker.Check(p.URL); err != nil {
+	if err := checkBroker(broker, p.URL); err != nil {
 		p.Table.Errorf("url", "%v", err)
 	}
+}
+
+func checkBroker(broker pubsub.Broker, url string) error {
+	if broker == nil {
+		return errors.New("this program has no broker; it gets one by a call of " +
+			"lwango.UseBroker(redis.Broker), of package pubsub/redis")
+	}
+	return broker.Check(url)
 }
 
 func (c *Config) checkAccessLogs() {

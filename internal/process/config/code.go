@@ -2,30 +2,102 @@ package config
 
 import (
 	"cmp"
+	"crypto/tls"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
 
+	"github.com/lwango/lwango/internal/base/settings"
 	"github.com/lwango/lwango/internal/base/tags"
 	"github.com/lwango/lwango/internal/process/sockets"
 	"github.com/lwango/lwango/internal/tls/certs"
 )
 
-// override replaces keys of the file by the settings that the program makes in code.
-func (s Source) override(c *Config) error {
+// override replaces keys of the file by the settings that the program makes in code. A relative
+// path of these begins in dir. Errors of its ACME are in c.code.
+func (s Source) override(c *Config, dir string) error {
 	if s.Code == nil {
 		return nil
 	}
-	listeners := c.Listeners // for the sites that name them: see listeners
+	listeners, topics := c.Listeners, c.Pubsub // listeners are for the sites that name them
 	tags.Override(c, s.Code)
-	c.Listeners, c.Grace = listeners, max(c.Grace, -1)
+	c.Listeners, c.Pubsub, c.Grace = listeners, topics, max(c.Grace, -1)
+	if url := s.Code.Pubsub.URL; url != "" {
+		if err := checkBroker(s.Broker, url); err != nil {
+			return fmt.Errorf("PubsubURL: %w", err)
+		}
+		c.Pubsub.URL = url
+	}
+	if a := s.Code.TLS.ACME; a != nil {
+		c.code = settings.Parse("ACME", dir, "")
+		own := *a
+		own.Table, own.Domains = c.code.Root(), slices.Clone(a.Domains)
+		own.Check(dir, s.FoldersMade)
+		c.TLS.ACME = &own
+	}
 	return tags.Check(c)
+}
+
+// err returns the errors of the text, or else those of what override has read.
+func (c *Config) err() error {
+	if err := c.text.Err(); err != nil || c.code == nil {
+		return err
+	}
+	return c.code.Err()
+}
+
+// replacesListeners reports whether the program has listeners that replace those of the file.
+func (s Source) replacesListeners() bool { return s.Code != nil && len(s.Code.Listeners) > 0 }
+
+// secure completes the TLS of a listener of the program.
+func (s Source) secure(c *Config, l *Listener) error {
+	own := l.TLS.Config
+	acme := len(l.TLS.Files) > 0
+	switch {
+	case own == nil && !acme:
+		return nil
+	case l.Streams != nil:
+		return errors.New("TLS is for HTTP, a handler of streams uses tls.Server")
+	case acme && c.TLS.ACME == nil:
+		return errors.New("ACME: the Server has no ACME, and [tls] of its File has none")
+	case !acme && len(own.Certificates) == 0 && own.GetCertificate == nil &&
+		own.GetConfigForClient == nil:
+		return errors.New("TLS has no certificate")
+	case acme && own != nil && (len(own.Certificates) > 0 || own.GetCertificate != nil ||
+		own.GetConfigForClient != nil):
+		return errors.New("TLS has certificates of its own, beside those of ACME")
+	case own == nil:
+		own = new(tls.Config)
+	}
+	l.TLS.Config, l.HTTP2 = certs.OfferHTTP1(own), true // to whom it offers that
+	if acme {
+		l.TLS.Files = []certs.Files{{Table: c.TLS.ACME.Table, ACME: true}}
+		l.TLS.Check("", c.TLS.ACME, l.TLS.Config.NextProtos, s.Logger)
+	}
+	return nil
+}
+
+// trust completes the proxies of a listener of the program.
+func (l *Listener) trust() (err error) {
+	if l.Streams != nil && (len(l.TrustedProxies) > 0 || l.ProxyFields != "" || l.ProxyProtocol) {
+		return errors.New("TrustedProxies are for HTTP, and not for a handler of streams")
+	}
+	if !slices.Contains([]string{"", "x-forwarded", "forwarded"}, l.ProxyFields) {
+		return fmt.Errorf(`ProxyFields: expected "x-forwarded" or "forwarded", found %q`, l.ProxyFields)
+	}
+	l.parseProxies(func(key, format string, args ...any) {
+		field := map[string]string{"trusted_proxies": "TrustedProxies", "proxy_fields": "ProxyFields",
+			"proxy_protocol": "ProxyProtocol"}[key]
+		err = cmp.Or(err, fmt.Errorf(field+": "+format, args...))
+	})
+	return err
 }
 
 // listeners replaces the listeners of the file in c by those of the program, if there are any. A
 // relative path begins in dir.
 func (s Source) listeners(c *Config, dir string) error {
-	if s.Code == nil || len(s.Code.Listeners) == 0 {
+	if !s.replacesListeners() {
 		return nil
 	}
 	c.Listeners = nil
@@ -44,17 +116,11 @@ func (s Source) listeners(c *Config, dir string) error {
 				return fmt.Errorf("listen %s: %w", l.Listen, err)
 			}
 		}
-		switch own := l.TLS.Config; {
-		case l.HTTP2 && l.Streams != nil:
+		if l.HTTP2 && l.Streams != nil {
 			return fmt.Errorf("listen %s: HTTP2 is for HTTP, and not for a handler of streams", l.Listen)
-		case own == nil:
-		case l.Streams != nil:
-			return fmt.Errorf("listen %s: TLS is for HTTP, a handler of streams uses tls.Server",
-				l.Listen)
-		case len(own.Certificates) == 0 && own.GetCertificate == nil && own.GetConfigForClient == nil:
-			return fmt.Errorf("listen %s: TLS has no certificate", l.Listen)
-		default:
-			l.TLS.Config, l.HTTP2 = certs.OfferHTTP1(own), true // to whom it offers that
+		}
+		if err := cmp.Or(s.secure(c, &l), l.trust()); err != nil {
+			return fmt.Errorf("listen %s: %w", l.Listen, err)
 		}
 		if l.Address.Port() == 0 {
 			free = append(free, len(c.Listeners))

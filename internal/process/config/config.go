@@ -11,7 +11,7 @@
 //	source.go       Source: reading a configuration
 //	check.go        the keys of the whole file and of listeners, and what follows from them
 //	code.go         settings that a program makes in code
-//	include.go      the files that a configuration includes
+//	include.go      the files that a configuration consists of, and where they are
 //	proxies.go      the keys about proxies in front
 //	confine.go      [confine], and which files a configuration names
 //	debug.go        [debug]
@@ -104,6 +104,7 @@ type Config struct {
 	Sites []Site `toml:"site"`
 
 	text *settings.File // what was read
+	code *settings.File // of Source.Code, has no text; nil: nothing reports errors there
 
 	// File is the path of the file, empty if there is none. Dir is its folder, or else the working
 	// directory; relative paths in the configuration begin there. Both are absolute.

@@ -20,7 +20,7 @@ import (
 // unless it begins with one itself, and never the configuration; it may match nothing. A match that
 // is no regular file is left out, but a dangling link is an error: the intended file is missing. A
 // file is read once.
-func include(f *settings.File, name, file string) {
+func include(f *settings.File, files files, name, file string) {
 	var keys struct {
 		Table   settings.Table `toml:",table"`
 		Include []string       `toml:"include"`
@@ -32,7 +32,7 @@ func include(f *settings.File, name, file string) {
 	refuse := func(err error) { keys.Table.Errorf("include", "%v", err) }
 	read := []string{file}
 	for _, pattern := range keys.Include {
-		paths, err := matching(filepath.Dir(file), pattern)
+		paths, err := matching(files, filepath.Dir(file), pattern)
 		if err != nil {
 			refuse(err)
 		}
@@ -41,7 +41,7 @@ func include(f *settings.File, name, file string) {
 				continue
 			}
 			read = append(read, path)
-			text, err := confpath.Read(path, confpath.MaxFile)
+			text, err := files.included(path)
 			if err != nil {
 				refuse(err)
 				continue
@@ -53,7 +53,7 @@ func include(f *settings.File, name, file string) {
 
 // matching lists the files of a name or a pattern, which is relative to dir. Only the last part of
 // the path may have wildcards, so that a folder that cannot be read is an error.
-func matching(dir, pattern string) (paths []string, err error) {
+func matching(files files, dir, pattern string) (paths []string, err error) {
 	const wildcards = `*?[\`
 	path := confpath.Join(dir, pattern)
 	if !strings.ContainsAny(pattern, wildcards) {
@@ -66,7 +66,7 @@ func matching(dir, pattern string) (paths []string, err error) {
 	if _, err := filepath.Match(base, ""); err != nil {
 		return nil, fmt.Errorf("%s: %w", pattern, err)
 	}
-	all, err := os.ReadDir(dir) // sorted
+	all, err := files.list(dir)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, err
 	}
@@ -75,7 +75,7 @@ func matching(dir, pattern string) (paths []string, err error) {
 		if ok, _ := filepath.Match(base, name); !ok || name[0] == '.' && base[0] != '.' {
 			continue
 		}
-		info, err := os.Stat(filepath.Join(dir, name))
+		info, err := files.stat(filepath.Join(dir, name))
 		if errors.Is(err, fs.ErrNotExist) && entry.Type()&fs.ModeSymlink == 0 { // removed this moment
 			continue
 		}
@@ -97,3 +97,42 @@ func displayName(path, name, file string) string {
 	}
 	return path
 }
+
+// files are where the files of a configuration are.
+type files interface {
+	first(path string) ([]byte, error) // of the configuration itself
+	included(path string) ([]byte, error)
+	list(dir string) ([]fs.DirEntry, error) // sorted by name
+	stat(path string) (fs.FileInfo, error)
+}
+
+// osFiles are those of the operating system.
+type osFiles struct{}
+
+func (osFiles) first(path string) ([]byte, error) {
+	return confpath.ReadOnce(path, confpath.MaxFile)
+}
+func (osFiles) included(path string) ([]byte, error) {
+	return confpath.Read(path, confpath.MaxFile)
+}
+func (osFiles) list(dir string) ([]fs.DirEntry, error) { return os.ReadDir(dir) }
+func (osFiles) stat(path string) (fs.FileInfo, error)  { return os.Stat(path) }
+
+// fsFiles are those of a file system of the program. A path in it is relative, see fs.ValidPath.
+type fsFiles struct{ fs.FS }
+
+func (f fsFiles) first(path string) ([]byte, error) { return f.included(filepath.Clean(path)) }
+func (f fsFiles) included(path string) ([]byte, error) {
+	info, err := f.stat(path)
+	if err == nil && !info.Mode().IsRegular() {
+		err = fmt.Errorf("%s: not a regular file", path)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return fs.ReadFile(f.FS, path)
+}
+func (f fsFiles) list(dir string) ([]fs.DirEntry, error) {
+	return fs.ReadDir(f.FS, filepath.Clean(dir))
+}
+func (f fsFiles) stat(path string) (fs.FileInfo, error) { return fs.Stat(f.FS, path) }

@@ -5,20 +5,19 @@ import (
 	"github.com/lwango/lwango/internal/base/networks"
 )
 
-// parseProxies sets Proxies by the keys about proxies.
-func (l *Listener) parseProxies() {
+// parseProxies sets Proxies by the keys about proxies. It gives report each error, with its key.
+func (l *Listener) parseProxies(report func(key, format string, args ...any)) {
 	switch {
 	case len(l.TrustedProxies) > 0:
 	case l.Table.Has("trusted_proxies"):
-		l.Table.Errorf("trusted_proxies", `expected at least one network, such as "10.0.0.0/8", `+
-			`or "unix:"`)
+		report("trusted_proxies", `expected at least one network, such as "10.0.0.0/8", or "unix:"`)
 		return
 	case l.ProxyProtocol:
-		l.Table.Errorf("proxy_protocol", "needs trusted_proxies, since anyone else could name "+
-			"any address as the client's")
+		report("proxy_protocol", "needs trusted_proxies, since anyone else could name any address "+
+			"as the client's")
 		return
-	case l.Table.Has("proxy_fields"):
-		l.Table.Errorf("proxy_fields", "needs trusted_proxies: no other peer is believed")
+	case l.ProxyFields != "":
+		report("proxy_fields", "needs trusted_proxies: no other peer is believed")
 		return
 	default:
 		return
@@ -31,7 +30,7 @@ func (l *Listener) parseProxies() {
 		}
 		network, err := networks.Prefix(text)
 		if err != nil {
-			l.Table.Errorf("trusted_proxies", "%v", err)
+			report("trusted_proxies", "%v", err)
 			continue
 		}
 		p.Networks = append(p.Networks, network)

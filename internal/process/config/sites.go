@@ -341,7 +341,7 @@ func (c *Config) route(s Source, built []builtSite) error {
 			if s.Code != nil && slices.ContainsFunc(c.Listeners,
 				func(l Listener) bool { return l.Streams == nil }) {
 				return errors.New("nothing would answer requests: the Server has no Handler, nothing was " +
-					"registered with Handle, and no File has a [[site]]")
+					"registered with Handle, and no File or Config has a [[site]]")
 			}
 			sites[0].Routes = []handlers.Route{{Prefix: "/", Handler: welcome}}
 		}

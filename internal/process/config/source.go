@@ -1,8 +1,10 @@
 package config
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -25,6 +27,8 @@ import (
 // Source is where a configuration comes from.
 type Source struct {
 	File     string   // path of the file; empty: none is read
+	Text     string   // a configuration in the place of File; "": none
+	FS       fs.FS    // has File, and what is included; nil: the system's files
 	Listen   []string // addresses that replace those of the file, as -l has them
 	Root     string   // a folder to serve, which replaces the sites of the file, as -r has it
 	Modules  *handlers.Registry
@@ -68,18 +72,33 @@ func (s Source) Load() (c *Config, err error) {
 			c, err = nil, fmt.Errorf("panic while the configuration is read: %v", p)
 		}
 	}()
-	if s.File == "" {
+	switch {
+	case s.File != "" && s.Text != "":
+		return nil, errors.New("a configuration has a File or a text, not both")
+	case s.FS != nil && s.File == "" && s.Text == "":
+		return nil, errors.New("a file system needs the File in it, or a text")
+	case s.Text != "":
+		return s.Parse("Config", s.Text)
+	case s.File == "":
 		return s.Parse("", "")
 	}
-	text, err := confpath.ReadOnce(s.File, confpath.MaxFile)
+	text, err := s.files().first(s.File)
 	if err != nil {
 		return nil, err
 	}
 	return s.Parse(s.File, string(text))
 }
 
+// files returns the files that the configuration is read from.
+func (s Source) files() files {
+	if s.FS != nil {
+		return fsFiles{s.FS}
+	}
+	return osFiles{}
+}
+
 // Parse is Load for text that has been read already. Messages show name as it is, and relative
-// paths begin in its folder.
+// paths begin in its folder; those of Text, and of a File in an FS, in the working directory.
 func (s Source) Parse(name, text string) (*Config, error) {
 	wd, err := os.Getwd()
 	if err != nil {
@@ -100,7 +119,8 @@ func (s Source) Parse(name, text string) (*Config, error) {
 	if t := &c.CacheStore; t.Disk == "" && t.DiskSize != tags.Defaults[CacheStore]().DiskSize {
 		t.Table.Errorf("disk_size", "it has no effect without disk")
 	}
-	if err := s.override(c); err != nil {
+	inFile := c.TLS.ACME
+	if err := s.override(c, wd); err != nil {
 		return nil, err
 	}
 	c.Grace, c.Drain = max(c.Grace, 0), max(c.Drain, 0)
@@ -112,13 +132,12 @@ func (s Source) Parse(name, text string) (*Config, error) {
 	}
 	c.checkPubsub(s.Broker)
 	c.checkDebug()
-	if c.TLS.ACME != nil {
-		c.TLS.ACME.Check(c.Dir, s.FoldersMade)
+	if a := c.TLS.ACME; a != nil && a == inFile {
+		a.Check(c.Dir, s.FoldersMade)
 	}
 	c.checkListeners(s)
-	if a := c.TLS.ACME; a != nil && len(a.Domains) > 0 && c.ACME() == nil {
-		a.Table.Errorf("", "no [[listener]] has tls = { acme = true }, and it takes one to obtain "+
-			"certificates")
+	if !s.replacesListeners() {
+		c.checkObtains(s)
 	}
 	c.checkSites()
 	c.logger, c.store = s.Logger, s.Cache
@@ -130,7 +149,7 @@ func (s Source) Parse(name, text string) (*Config, error) {
 		c.checkStreams(s)
 	}
 	c.checkSpool()
-	if err := c.text.Err(); err != nil {
+	if err := c.err(); err != nil {
 		return nil, err
 	}
 	if len(s.Listen) > 0 {
@@ -151,6 +170,12 @@ func (s Source) Parse(name, text string) (*Config, error) {
 	if err := s.listeners(c, wd); err != nil {
 		return nil, err
 	}
+	if s.replacesListeners() {
+		c.checkObtains(s)
+		if err := c.err(); err != nil {
+			return nil, err
+		}
+	}
 	if err := c.route(s, sites); err != nil {
 		return nil, err
 	}
@@ -163,12 +188,12 @@ func (s Source) Parse(name, text string) (*Config, error) {
 func (s Source) decode(wd, name, text string) (*Config, error) {
 	c := Defaults()
 	c.Dir = wd
-	if name != "" {
+	if name != "" && s.Text == "" && s.FS == nil {
 		c.File = confpath.Join(wd, name)
 		c.Dir = filepath.Dir(c.File)
 	}
 	f := settings.Parse(name, c.Dir, text)
-	include(f, name, c.File)
+	include(f, s.files(), name, cmp.Or(c.File, s.File))
 	if f.Broken() {
 		return nil, f.Err() // the rest may be missing only because a text is not TOML
 	}

@@ -29,7 +29,8 @@ func newListener(sock *sockets.Socket, lc config.Listener, n int,
 	obtainer *certs.Obtainer) (*listener, error) {
 	l := &listener{socket: sock, config: lc, given: make([][]int, n),
 		handles: make([][]*loop.Listener, n)}
-	l.Listener = conn.Listener{Name: lc.Address.String(), Terms: new(atomic.Uint32), HTTP2: lc.HTTP2,
+	l.Listener = conn.Listener{Name: lc.Address.ListenerName(), Terms: new(atomic.Uint32),
+		HTTP2:       lc.HTTP2,
 		Misdirected: func(sni, host string) bool { return certs.Misdirected(l.certs.Load(), sni, host) }}
 	if lc.TLS.Config != nil {
 		l.certs.Store(lc.TLS.Config)

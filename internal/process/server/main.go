@@ -343,7 +343,7 @@ var (
 func (s *server) logReload(before *config.Config, err error) {
 	var all settings.Errors
 	switch {
-	case err == nil && s.config.File == "" && s.source.Code != nil:
+	case err == nil && s.source.File == "" && s.source.Text == "" && s.source.Code != nil:
 		s.own.Info("reloaded", "by", "the program")
 	case err == nil:
 		s.own.Info("reloaded", append([]any{"file", cmp.Or(s.config.File, "built-in defaults")},
@@ -366,7 +366,7 @@ func (p *Program) complete(s *config.Source) {
 	defer p.mu.Unlock()
 	s.Modules, s.Broker, s.Counters, s.Hub = p.Modules, p.Broker, &p.counters, &p.streams
 	s.Cache = p.cacheLocked()
-	if s.Code == nil || s.File != "" {
+	if s.Code == nil || s.File != "" || s.Text != "" || s.Code.Pubsub.URL != "" {
 		s.Topics = &p.Topics
 	}
 	if s.Routes == nil {

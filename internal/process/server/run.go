@@ -318,7 +318,7 @@ func (s *server) connConfig() conn.Config {
 	cc.Proxies = map[string]*conn.Proxies{}
 	for _, l := range c.Listeners {
 		if l.Proxies != nil {
-			cc.Proxies[l.Address.String()] = l.Proxies
+			cc.Proxies[l.Address.ListenerName()] = l.Proxies
 		}
 	}
 	return cc

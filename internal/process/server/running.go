@@ -141,6 +141,8 @@ func (s *server) checkUnchanged(code *config.Config) error {
 		return changes("Workers", c.Workers, code.Workers)
 	case code.Handoff != "" && code.Handoff != c.Handoff:
 		return changes("Handoff", c.Handoff, code.Handoff)
+	case code.Pubsub.URL != "" && code.Pubsub.URL != c.Pubsub.URL: // there may be a password in it
+		return errors.New("PubsubURL: cannot change while the server runs")
 	}
 	return nil
 }

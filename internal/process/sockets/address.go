@@ -128,3 +128,12 @@ func (a Address) String() string {
 	}
 	return a.Network + ":" + a.Name
 }
+
+// ListenerName is the address as conn.Listener.Name: String, with the Index that several addresses
+// need whose port the kernel chooses.
+func (a Address) ListenerName() string {
+	if a.Index == 0 {
+		return a.String()
+	}
+	return a.String() + "#" + strconv.Itoa(a.Index)
+}

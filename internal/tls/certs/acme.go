@@ -52,7 +52,7 @@ func (a *ACME) same(b *ACME) bool {
 // Check checks the keys, and reports errors at the table of the file. Relative paths begin in dir.
 // See CheckFolder for made.
 func (a *ACME) Check(dir string, made bool) {
-	if a.Table.Has("email") {
+	if a.Email != "" || a.Table.Has("email") {
 		if at, err := mail.ParseAddress(a.Email); err != nil || at.Address != a.Email {
 			a.Table.Errorf("email", "expected an address such as admin@example.org, found %q",
 				a.Email)
@@ -70,7 +70,7 @@ func (a *ACME) Check(dir string, made bool) {
 		}
 		a.Domains[i] = name
 	}
-	if !a.Table.Has("directory") {
+	if a.Directory == "" && !a.Table.Has("directory") {
 		a.Directory = acme.LetsEncryptURL
 		a.Table.Assume("directory", a.Directory)
 	}
@@ -81,7 +81,7 @@ func (a *ACME) Check(dir string, made bool) {
 		return
 	}
 	cache := a.Cache
-	if !a.Table.Has("cache") {
+	if cache == "" && !a.Table.Has("cache") {
 		state, _, _ := strings.Cut(os.Getenv("STATE_DIRECTORY"), ":")
 		cache = filepath.Join(state, "acme")
 		a.Table.Assume("cache", confpath.Join(dir, cache))

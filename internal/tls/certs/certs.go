@@ -73,10 +73,11 @@ type Files struct {
 	_ struct{} `gone:"ocsp" why:"responses are not stapled any more, as authorities have ended OCSP"`
 }
 
-// Check makes Config of the keys, and reports errors at the table of the file. Relative paths begin
-// in dir. a, which may be nil, obtains certificates; protocols are for ALPN; log is for what
-// clients cause. A client gets a certificate for its SNI. If no certificate is for it, or the
-// client sends no SNI, it gets the first one.
+// Check makes Config of the keys, and reports errors at the table of the file. A Config that is
+// there already, of a program, has what the keys leave open. Relative paths begin in dir. a, which
+// may be nil, obtains certificates; protocols are for ALPN; log is for what clients cause. A client
+// gets a certificate for its SNI. If no certificate is for it, or the client sends no SNI, it gets
+// the first one.
 func (t *TLS) Check(dir string, a *ACME, protocols []string, log *slog.Logger) {
 	if len(t.Files) == 0 {
 		if t.Table.Has("tls") {
@@ -91,7 +92,11 @@ func (t *TLS) Check(dir string, a *ACME, protocols []string, log *slog.Logger) {
 		}
 		return
 	}
-	c := &tls.Config{NextProtos: protocols, MinVersion: tls.VersionTLS12}
+	c := &tls.Config{MinVersion: tls.VersionTLS12}
+	if t.Config != nil {
+		c = t.Config.Clone()
+	}
+	c.NextProtos = protocols
 	if t.MinVersion == "1.3" {
 		c.MinVersion = tls.VersionTLS13
 	}
