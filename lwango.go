@@ -61,7 +61,7 @@ type (
 	//	Body Form MultipartForm Parts BindJSON BindForm BindQuery   what came with it
 	//	RemoteAddr Secure TLS ID User Pattern                       by whom, how, and where to
 	//	Sleep After Await AwaitAny AwaitAll Go Join                 waits, and threads beside it
-	//	Context Gone Defer                                          its end
+	//	Context SetContext Gone Defer                               its end
 	Request = conn.Request
 
 	// Response is the answer. It belongs to the handler until the handler returns. Most handlers need
@@ -192,6 +192,16 @@ func Set[T any](req *Request, key *Key[T], v T) { conn.Set(req, key, v) }
 
 // Value returns the value that Set has given the request, and whether there is one. See conn.Value.
 func Value[T any](req *Request, key *Key[T]) (v T, ok bool) { return conn.Value(req, key) }
+
+// ValueOf returns the value that Set has given the request to which ctx belongs, for an
+// http.Handler and for functions off the loop. See conn.ValueOf.
+func ValueOf[T any](ctx context.Context, key *Key[T]) (v T, ok bool) {
+	return conn.ValueOf(ctx, key)
+}
+
+// UserOf returns the user of the request to which ctx belongs, "" if there is none. See
+// Request.User.
+func UserOf(ctx context.Context) string { return conn.UserOf(ctx) }
 
 // Call begins f as Await does, and returns a promise of its result, for req.AwaitAll and
 // req.AwaitAny: so several functions run at the same time. See conn.Call.

@@ -32,7 +32,8 @@
 //	Request, Response, Body           one exchange
 //	Header, Field, RequestIDField     its fields
 //	Await, Call                       functions that block, off the loop
-//	Key, Set, Value, RequestID        what goes with a request
+//	Key, Set, Value                   what goes with a request
+//	ValueOf, UserOf, RequestID        the same, by its context
 //	File, Template                    what an answer can be made of
 //	BindError                         what BindJSON and BindForm find wrong; other errors:
 //	ErrBadField, ErrBodyRead, ErrBodySet, ErrBodyTimeout, ErrBodyTooLarge, ErrComplete
@@ -168,6 +169,7 @@
 //	request_sent.go        the target as it is sent on, and the ways to read its path
 //	request_copy.go        a copy of a request, for another handler
 //	request_waits.go       what a handler's thread can wait for, also off the loop
+//	request_context.go     the request's context: its values, and another one in its place
 //	request_body.go        request bodies, as handlers see them; Duplex: body and answer at once
 //	request_spool.go       bodies in memory or in a temporary file; descriptors of a request
 //	request_form.go        forms, and the parts of a multipart body as they come

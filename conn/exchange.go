@@ -46,6 +46,7 @@ type ofRequest struct {
 	task    context.Context // of the runtime's trace; nil: there was none when the request began
 	ctx     context.Context // of the request; nil: none was needed
 	cancel  context.CancelCauseFunc
+	bound   *loop.Binding   // of the context to the thread; nil: SetContext was not called
 	lasting context.Context // see lastingContext
 
 	counting bool          // the request has begun and is not counted yet

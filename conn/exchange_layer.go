@@ -33,6 +33,7 @@ func Set[T any](req *Request, key *Key[T], v T) {
 	if req.over() {
 		return
 	}
+	req.seen = nil
 	for i := range req.values {
 		if req.values[i].key == key {
 			req.values[i].of = v
@@ -42,8 +43,9 @@ func Set[T any](req *Request, key *Key[T], v T) {
 	req.values = append(req.values, value{key, v})
 }
 
-// Value returns the value that Set has given the request, and whether there is one. It is called on
-// the request's thread.
+// Value returns the value that Set has given the request, or else the one that its context has for
+// key, if SetContext was called; and whether there is one. It is called on the request's thread.
+// See ValueOf for other goroutines.
 func Value[T any](req *Request, key *Key[T]) (v T, ok bool) {
 	if req.over() {
 		return v, false
@@ -51,6 +53,8 @@ func Value[T any](req *Request, key *Key[T]) (v T, ok bool) {
 	of, ok := req.value(key)
 	if ok {
 		v, _ = of.(T) // a nil interface is no T
+	} else if req.x.bound != nil {
+		return ValueOf(req.x.ctx, key)
 	}
 	return v, ok
 }

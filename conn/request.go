@@ -63,6 +63,7 @@ type noted struct {
 	prefix    string
 	user      string
 	authType  string
+	seen      *seen    // what contexts have of values and user; nil: to be made
 	replaced  []string // names; see ReplaceHeader
 	query     url.Values
 	form      url.Values
@@ -170,7 +171,7 @@ func (r RequestLayer) SetUser(name, authType string) {
 	if r.over() {
 		return
 	}
-	r.user, r.authType = name, authType
+	r.user, r.authType, r.seen = name, authType, nil
 	if authType != "" {
 		r.header.Del("Authorization")
 	}
@@ -256,38 +257,6 @@ func (r *Request) Secure() bool {
 		return r.scheme == http1.HTTPS
 	}
 	return !r.over() && (r.x.c.tls != nil || r.x.c.state&secured != 0)
-}
-
-// Context returns a context that is canceled when the request ends, or when the loop sees the
-// client leave; then its cause is loop.ErrClientGone. Other goroutines may use the context.
-func (r *Request) Context() context.Context {
-	if r.over() {
-		ctx, cancel := context.WithCancel(context.Background())
-		cancel()
-		return ctx
-	}
-	x := r.x
-	if x.ctx == nil {
-		x.ctx, x.cancel = context.WithCancelCause(r.baseContext())
-		if h := takeoverOf(r.Thread); h != nil {
-			h.cancel = x.cancel
-		}
-		if r.Gone() && x.subrequest == nil {
-			x.cancel(loop.ErrClientGone)
-		}
-	}
-	return x.ctx
-}
-
-// baseContext returns the context to which Context adds an end: this one has none.
-func (r *Request) baseContext() context.Context {
-	if w := r.x.c.proxyHeader(); w != nil && w.original != nil {
-		return w.original.ctx
-	}
-	if r.x.task != nil {
-		return r.x.task
-	}
-	return context.Background()
 }
 
 // Cookie returns the value of the first cookie of that name.

@@ -168,8 +168,9 @@ func (r *Request) Defer(f func()) { r.Thread.Defer(f) }
 // client sent before may still be unread.
 func (r *Request) Gone() bool { return r.over() || r.Thread.Gone() }
 
-// KeepWaiting decides whether the handler's waits go on after the client has left; without it they
-// end with loop.ErrClientGone. It returns the previous choice.
+// KeepWaiting decides whether the handler's waits go on after the client has left, or the context
+// of SetContext has ended; without it they end with loop.ErrClientGone, or the context's error. It
+// returns the previous choice.
 func (r *Request) KeepWaiting(on bool) (was bool) {
 	if a := r.tapped(); a != nil {
 		return a.keepWaiting(on)
@@ -193,7 +194,8 @@ func (r *Request) Loop() *loop.Loop { return r.Thread.Loop() }
 //
 // It is for calls of libraries that take a context: f's ends at the limit and when Await returns,
 // for whatever reason. So it also ends when the client leaves (unless the request has chosen
-// KeepWaiting), and when the server's stop cuts the request. It has the values of Request.Context.
+// KeepWaiting), and when the server's stop cuts the request. It has the values of Request.Context,
+// and ends with the context of SetContext.
 //
 // The error is f's, its panic as a *loop.PanicError, or that of a wait that has ended early:
 // loop.ErrDeadlineExceeded, also if f has seen that before the thread has; loop.ErrNoWorker, which
@@ -208,10 +210,23 @@ func Await[T any](r *Request, d time.Duration, f func(ctx context.Context) (T, e
 		var none T
 		return none, ErrComplete
 	}
-	values := r.baseContext()
+	values := r.contextValues()
+	if r.x.bound != nil {
+		d = within(values, d)
+	}
 	return loop.Await(r.Thread, d, func(ctx context.Context) (T, error) {
 		return f(valued{ctx, values})
 	})
+}
+
+// within returns d, or how long it is to the deadline of ctx, if that is less.
+func within(ctx context.Context, d time.Duration) time.Duration {
+	if by, ok := ctx.Deadline(); ok {
+		if left := max(time.Until(by), 0); d < 0 || left < d {
+			return left
+		}
+	}
+	return d
 }
 
 // valued is a context with the values of another one.
@@ -283,7 +298,7 @@ func (r *Request) contextFor(d time.Duration) (context.Context, context.CancelFu
 func (r *Request) lastingContext() context.Context {
 	x := r.x
 	if x.lasting == nil {
-		ctx, cancel := context.WithCancel(r.baseContext())
+		ctx, cancel := context.WithCancel(context.WithoutCancel(r.contextValues()))
 		x.lasting = ctx
 		r.Defer(func() {
 			x.lasting = nil

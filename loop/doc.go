@@ -67,6 +67,7 @@
 //	ClientOf, HungUp                  the peer of a thread
 //	SawClientGone, SetClientGone
 //	EndKeepWaiting
+//	Bind, Binding                     a context that ends a thread's waits
 //	FlushBeforeWait, WillFlush        output that a Flusher has to flush
 //	IdleTimeout, Idle, MarkIdle       idle threads
 //	UnmarkIdle, MarkDaemon
@@ -140,6 +141,7 @@
 //	buffer.go      memory for bytes that move
 //	call.go        functions that may block, off the loop
 //	scope.go       threads that others have started, and that end before them
+//	context.go     contexts that end the waits of threads
 //	post.go        functions from other goroutines
 //	accept.go      the thread that accepts connections
 //	listen.go      listening sockets

@@ -12,6 +12,7 @@ const (
 	ByTime                         // its IdleTimeout, or the limit of its wait, has passed
 	ByClientGone                   // its client has left
 	ByCancel                       // its scope was canceled
+	ByContext                      // a context that it is bound to has ended
 	ByStop                         // the loop stops
 )
 

@@ -130,6 +130,7 @@ type more struct {
 	queuedCalls *list.List // of *call, those that have not begun; dropCalls is deferred
 	scope       *scope     // the innermost, of the threads that it has started
 	member      *scope     // that the thread was started in; nil: in none
+	bound       *Binding   // the innermost
 	end         *Promise[struct{}]
 	err         error // with which it has ended
 }
@@ -324,8 +325,9 @@ func (t *Thread) Gone() bool { return t.own.flags&finished != 0 }
 // can be written to it any more.
 func HungUp(t *Thread) bool { return t.own.edges.dead() }
 
-// KeepWaiting says whether the thread goes on waiting after its client has left. Otherwise its
-// waits return ErrClientGone. The result is what was said before.
+// KeepWaiting says whether the thread goes on waiting after its client has left, or a context that
+// it is bound to has ended (see Bind). Otherwise its waits return ErrClientGone, or the context's
+// error. The result is what was said before.
 func (t *Thread) KeepWaiting(on bool) (was bool) {
 	was = t.own.flags&keepWaiting != 0
 	t.own.flags &^= keepWaiting

@@ -87,8 +87,8 @@ func (t *Thread) Sleep(d time.Duration) error {
 	return nil
 }
 
-// refused returns the error with which a wait is refused: the client has left, or the thread was
-// canceled.
+// refused returns the error with which a wait is refused: the client has left, the thread was
+// canceled, or a context that it is bound to has ended.
 //
 // A thread may ignore the errors of its waits and go on. It must not hold its loop in that way, so
 // it yields at each refusal; nor must it go on for ever, so it is killed after maxRefusals of them.
@@ -121,6 +121,8 @@ func (t *Thread) waitError() error {
 		return ErrCanceled
 	case f&(finished|keepWaiting) == finished:
 		return ErrClientGone
+	case f&keepWaiting == 0 && t.more != nil:
+		return t.boundError()
 	}
 	return nil
 }
@@ -131,6 +133,9 @@ func (t *Thread) wait(v coro.Value, until int64) error {
 	t.limit(until)
 	t.wokenBy = ByEvent
 	t.co.Yield(v)
+	if t.wokenBy == ByContext {
+		return t.boundError()
+	}
 	return t.wokenBy.err()
 }
 

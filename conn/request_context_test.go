@@ -1,0 +1,272 @@
+package conn_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/lwango/lwango/conn"
+	"github.com/lwango/lwango/internal/test/modes"
+	"github.com/lwango/lwango/loop"
+)
+
+// TestValuesInContext: an http.Handler behind a native layer, and a function off the loop, find the
+// values and the user that the request had when they were called, on any goroutine.
+func TestValuesInContext(t *testing.T) {
+	var name, none conn.Key[string]
+	var number conn.Key[int]
+	show := func(ctx context.Context) (text string) {
+		var all sync.WaitGroup
+		all.Go(func() { // another goroutine than the handler's
+			n, named := conn.ValueOf(ctx, &name)
+			i, numbered := conn.ValueOf(ctx, &number)
+			_, other := conn.ValueOf(ctx, &none)
+			text = fmt.Sprintf("%s %v %d %v %v %q;", n, named, i, numbered, other, conn.UserOf(ctx))
+		})
+		all.Wait()
+		return text
+	}
+	all := append(http1[:len(http1):len(http1)], modes.HTTP2)
+	bothWays(t, func(t *testing.T, m mode, mount mount) {
+		std := mount(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			fmt.Fprint(w, show(r.Context()))
+			ctx := context.WithValue(r.Context(), &name, "inner")
+			fmt.Fprint(w, show(ctx))
+		}))
+		s := start(t, m, conn.Config{Handler: func(req *conn.Request, resp *conn.Response) int {
+			if req.Path() == "/bare" {
+				return std(req, resp)
+			}
+			early := req.Context()
+			conn.Set(req, &name, "ann")
+			conn.Set(req, &number, 1)
+			before := req.Context()
+			conn.Set(req, &number, 2)
+			req.Layer().SetUser("eve", "")
+			off, err := conn.Await(req, time.Minute, func(ctx context.Context) (string, error) {
+				return show(ctx), nil
+			})
+			kept := req.KeepWaiting(true)
+			called, _ := conn.Call(req, time.Minute, func(ctx context.Context) (string, error) {
+				return show(ctx), nil
+			}).Await(req.Thread, time.Minute)
+			req.KeepWaiting(kept)
+			status, _, body, _ := req.Layer().SubrequestInMemory("/sub", "", 1000, std)
+			got := show(early) + show(before) + off + called + string(body)
+			const now = `ann true 2 true false "eve";`
+			const want = ` false 0 false false "";` + `ann true 1 true false "";` + now + now +
+				now + `inner true 2 true false "eve";`
+			if got != want || err != nil || status != 200 {
+				t.Errorf("%d %v\ngot  %s\nwant %s", status, err, got, want)
+			}
+			return std(req, resp)
+		}})
+		c := s.Dial()
+		for range 2 {
+			const want = `ann true 2 true false "eve";inner true 2 true false "eve";`
+			if got := c.Do("GET", get).Text; got != want {
+				t.Errorf("got  %s\nwant %s", got, want)
+			}
+			const bare = ` false 0 false false "";inner true 0 false false "";`
+			if got := c.Do("GET", "GET /bare HTTP/1.1\r\nHost: a\r\n\r\n").Text; got != bare {
+				t.Errorf("bare: got  %s\nwant %s", got, bare)
+			}
+		}
+	}, all...)
+}
+
+// TestSetContext: what waits for a request gets the values and the end of the context that was set.
+func TestSetContext(t *testing.T) {
+	type key struct{}
+	errCause := errors.New("a cause")
+	waits := map[string]func(req *conn.Request, resp *conn.Response) error{
+		"Sleep": func(req *conn.Request, _ *conn.Response) error { return req.Sleep(time.Minute) },
+		"AwaitAny": func(req *conn.Request, _ *conn.Response) error {
+			_, err := req.AwaitAny(-1, req.After(time.Minute))
+			return err
+		},
+		"Await": func(req *conn.Request, _ *conn.Response) error {
+			return req.Await(-1, func(ctx context.Context) error {
+				if ctx.Value(key{}) != "v" {
+					t.Error("Await: no value")
+				}
+				<-ctx.Done()
+				return ctx.Err()
+			})
+		},
+		"Call": func(req *conn.Request, _ *conn.Response) error {
+			_, err := conn.Call(req, -1, func(ctx context.Context) (int, error) {
+				if ctx.Value(key{}) != "v" {
+					t.Error("Call: no value")
+				}
+				<-ctx.Done()
+				return 0, context.Cause(ctx)
+			}).Await(req.Thread, time.Minute)
+			return err
+		},
+		"thread": func(req *conn.Request, _ *conn.Response) (err error) {
+			req.Go(func(th *loop.Thread) error { err = th.Sleep(time.Minute); return nil })
+			_ = req.Join()
+			return err
+		},
+		"Context": func(req *conn.Request, _ *conn.Response) error {
+			ctx := req.Context()
+			if ctx.Value(key{}) != "v" {
+				t.Error("Context: no value")
+			}
+			_ = req.Sleep(time.Minute)
+			<-ctx.Done()
+			return context.Cause(ctx)
+		},
+		"HTTP": func(req *conn.Request, resp *conn.Response) (err error) {
+			conn.HTTP(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				if r.Context().Value(key{}) != "v" {
+					t.Error("HTTP: no value")
+				}
+				<-r.Context().Done()
+				err = context.Cause(r.Context())
+			}))(req, resp)
+			return err
+		},
+	}
+	ends := map[string]struct {
+		of   func(req *conn.Request) context.Context // that the new one descends from
+		end  func(ctx context.Context) (context.Context, func())
+		want error
+	}{
+		"deadline": {(*conn.Request).Context, func(ctx context.Context) (context.Context, func()) {
+			ctx, cancel := context.WithTimeout(ctx, 5*time.Millisecond)
+			return ctx, func() { <-ctx.Done(); cancel() }
+		}, context.DeadlineExceeded},
+		"cancel": {(*conn.Request).Context, func(ctx context.Context) (context.Context, func()) {
+			return context.WithCancel(ctx)
+		}, context.Canceled},
+		"cause": {(*conn.Request).Context, func(ctx context.Context) (context.Context, func()) {
+			ctx, cancel := context.WithCancelCause(ctx)
+			return ctx, func() { cancel(errCause) }
+		}, errCause},
+		"own": {func(*conn.Request) context.Context { return context.Background() },
+			func(ctx context.Context) (context.Context, func()) { return context.WithCancel(ctx) },
+			context.Canceled},
+	}
+	atOnce(t, func(t *testing.T, m mode) {
+		s := start(t, m, conn.Config{Handler: func(req *conn.Request, resp *conn.Response) int {
+			way, end := waits[req.Query().Get("wait")], ends[req.Query().Get("end")]
+			former := req.Context()
+			ctx, cancel := end.end(context.WithValue(end.of(req), key{}, "v"))
+			req.SetContext(ctx)
+			go cancel()
+			err := way(req, resp)
+			if !errors.Is(err, end.want) {
+				t.Errorf("%s: %v, want %v", req.Target(), err, end.want)
+			}
+			req.SetContext(former)
+			if err := req.Sleep(time.Millisecond); err != nil {
+				t.Errorf("%s: the former context: %v", req.Target(), err)
+			}
+			resp.SetBody(make([]byte, 1<<20))
+			return 200
+		}})
+		c := s.Dial()
+		for wait := range waits {
+			for end := range ends {
+				for range 2 { // the second request has no context of the first
+					a := c.Do("GET", "GET /?wait="+wait+"&end="+end+" HTTP/1.1\r\nHost: a\r\n\r\n")
+					if a.StatusCode != 200 || wait != "HTTP" && len(a.Text) != 1<<20 {
+						t.Errorf("%s, %s: %s, %d bytes", wait, end, a.Status, len(a.Text))
+					}
+				}
+			}
+		}
+	}, direct, several, modes.HTTP2)
+}
+
+// TestSetContextEnded: a handler whose context has ended can still read a slow body and send a long
+// answer, and its KeepWaiting goes on.
+func TestSetContextEnded(t *testing.T) {
+	run(t, func(t *testing.T, m mode) {
+		ended := make(chan bool)
+		s := start(t, m, conn.Config{Handler: func(req *conn.Request, resp *conn.Response) int {
+			ctx, cancel := context.WithCancel(req.Context())
+			cancel()
+			req.SetContext(ctx)
+			if err := req.Sleep(time.Minute); !errors.Is(err, loop.ErrCanceled) {
+				t.Error(err)
+			}
+			close(ended)
+			body, err := io.ReadAll(req.Body())
+			if string(body) != "late" || err != nil {
+				t.Errorf("%q, %v", body, err)
+			}
+			req.KeepWaiting(true)
+			if err := req.Sleep(time.Millisecond); err != nil {
+				t.Error(err)
+			}
+			req.KeepWaiting(false)
+			for range 100 {
+				if _, err := resp.Write(make([]byte, 40<<10)); err != nil {
+					t.Error(err)
+				}
+			}
+			return 200
+		}})
+		c := s.Dial()
+		c.Send("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 4\r\n\r\n")
+		<-ended
+		c.Send("late")
+		if a := c.Answer("POST"); len(a.Text) != 100*40<<10 {
+			t.Errorf("%s, %d bytes", a.Status, len(a.Text))
+		}
+	}, direct)
+}
+
+// TestSetContextClientGone: the client's leaving ends a context that does not descend from the
+// request's, and the waits with the error that they always have.
+func TestSetContextClientGone(t *testing.T) {
+	run(t, func(t *testing.T, m mode) {
+		entered, left := make(chan bool), make(chan context.Context, 1)
+		s := start(t, m, conn.Config{Handler: func(req *conn.Request, resp *conn.Response) int {
+			req.SetContext(context.WithValue(context.Background(), &entered, 1))
+			ctx := req.Context()
+			close(entered)
+			if err := req.Sleep(time.Minute); !errors.Is(err, loop.ErrClientGone) {
+				t.Error(err)
+			}
+			<-ctx.Done()
+			if cause := context.Cause(ctx); cause != loop.ErrClientGone {
+				t.Error(cause)
+			}
+			req.KeepWaiting(true)
+			if err := req.Sleep(time.Millisecond); err != nil {
+				t.Error(err)
+			}
+			left <- ctx
+			return 200
+		}})
+		c := s.Dial()
+		c.Send(get)
+		<-entered
+		c.Close()
+		<-left
+		s.Idle()
+	}, direct, modes.HTTP2)
+}
+
+// TestContextCosts: a request that sets no value and no context pays for none.
+func TestContextCosts(t *testing.T) {
+	var key conn.Key[*int]
+	v := new(int)
+	s := start(t, direct, conn.Config{Handler: func(req *conn.Request, resp *conn.Response) int {
+		conn.Set(req, &key, v)
+		conn.Value(req, &key)
+		return 200
+	}})
+	if n := s.Allocs(get); n > 0 {
+		t.Errorf("%.1f allocations", n)
+	}
+}

@@ -1,0 +1,97 @@
+package loop
+
+import (
+	"context"
+	"errors"
+	"fmt"
+)
+
+// Binding lets the end of a context end the waits of a thread, see Bind.
+type Binding struct {
+	thread *Thread
+	ctx    context.Context
+	stop   func() bool
+	outer  *Binding
+	err    error // of waits, once the context has ended
+	over   bool  // it was released
+}
+
+// Bind makes the waits of t, and of the threads that it has started, return when ctx ends, until
+// the Binding is released; t calls it. The error is ErrDeadlineExceeded or ErrCanceled, and wraps
+// the cause. KeepWaiting goes before that, and the wait for t's own socket goes on. A context that
+// ends because t's client leaves ends no wait of its own: that is for KeepWaiting to decide.
+func Bind(t *Thread, ctx context.Context) *Binding {
+	m := t.extra()
+	b := &Binding{thread: t, ctx: ctx, outer: m.bound}
+	m.bound = b
+	if ctx.Err() != nil {
+		b.end()
+		b.stop = func() bool { return false }
+		return b
+	}
+	b.stop = context.AfterFunc(ctx, func() { _ = t.loop.Post(b.end) })
+	return b
+}
+
+// Stop makes b ignore an end of its context that is still to come. Any goroutine may call it.
+func (b *Binding) Stop() { b.stop() }
+
+// Release undoes Bind. The thread calls it.
+func (b *Binding) Release() {
+	b.stop()
+	b.over = true
+	if m := b.thread.more; m != nil {
+		for at := &m.bound; *at != nil; at = &(*at).outer {
+			if *at == b {
+				*at = b.outer
+				return
+			}
+		}
+	}
+}
+
+// end is called on the loop when the context has ended.
+func (b *Binding) end() {
+	cause := context.Cause(b.ctx)
+	switch {
+	case b.over, errors.Is(cause, ErrClientGone):
+		return
+	case b.ctx.Err() == context.DeadlineExceeded:
+		b.err = fmt.Errorf("%w: %w", ErrDeadlineExceeded, cause)
+	default:
+		b.err = fmt.Errorf("%w: %w", ErrCanceled, cause)
+	}
+	b.thread.contextEnded()
+}
+
+// contextEnded ends the waits of t and of the threads that it has started.
+func (t *Thread) contextEnded() {
+	if f := t.own.flags; f&keepWaiting == 0 && f&suspended != 0 {
+		t.loop.ready(t, ByContext)
+	}
+	if t.more == nil {
+		return
+	}
+	for s := t.more.scope; s != nil; s = s.outer {
+		for member := range s.members {
+			member.contextEnded()
+		}
+	}
+}
+
+// boundError returns the error of a context that t, or a thread that has started it, is bound to
+// and that has ended; nil: there is none.
+func (t *Thread) boundError() error {
+	for t.more != nil {
+		for b := t.more.bound; b != nil; b = b.outer {
+			if b.err != nil {
+				return b.err
+			}
+		}
+		if t.more.member == nil {
+			break
+		}
+		t = t.more.member.owner
+	}
+	return nil
+}
