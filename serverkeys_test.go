@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
@@ -15,6 +16,7 @@ import (
 	"time"
 
 	"github.com/lwango/lwango"
+	"github.com/lwango/lwango/handlers/proxy"
 	"github.com/lwango/lwango/internal/test/acme"
 	"github.com/lwango/lwango/internal/test/embedded"
 	"github.com/lwango/lwango/internal/test/logtext"
@@ -244,5 +246,27 @@ func TestACME(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestProxy: a Server passes requests on without a configuration, and a reload puts another proxy
+// in the place of the first.
+func TestProxy(t *testing.T) {
+	to := func(name string) lwango.Server {
+		origin := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			fmt.Fprint(w, name, " for ", r.Header.Get("X-Forwarded-For"))
+		}))
+		t.Cleanup(origin.Close)
+		h := must.Get(proxy.New(t.Context(), proxy.To(origin.URL), lwango.Env{}))(t)
+		return lwango.Server{Addr: "127.0.0.1:0", Handler: h}
+	}
+	r, _ := embedded.Start(t, to("one"))
+	for _, want := range []string{"one for 127.0.0.1", "two for 127.0.0.1"} {
+		if got := embedded.Get(t, "http://"+r.Addrs()[0]); got != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
+		if err := r.Reload(to("two")); err != nil {
+			t.Fatal(err)
+		}
 	}
 }

@@ -1,6 +1,7 @@
 package proxy_test
 
 import (
+	"context"
 	"fmt"
 	"log"
 	"net/http"
@@ -10,6 +11,32 @@ import (
 	"github.com/lwango/lwango/handlers/proxy"
 	"github.com/lwango/lwango/internal/test/server"
 )
+
+// In code alone, the proxy is a Handler as any other.
+func ExampleNew() {
+	application := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		fmt.Fprintf(w, "You have asked for %s.", r.URL)
+	}))
+	defer application.Close()
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+
+	s := proxy.To(application.Listener.Addr().String())
+	s.StripPrefix = true
+	api, err := proxy.New(ctx, s, handlers.Env{Prefix: "/api/"})
+	if err != nil {
+		log.Fatal(err)
+	}
+	mux := handlers.NewMux()
+	mux.Handle("/api/", api)
+
+	url, stop := server.Serve(mux.Serve)
+	defer stop()
+	server.Show(http.Get(url + "/api/roses?red"))
+	// Output:
+	// 200 OK
+	// You have asked for /roses?red.
+}
 
 // In the configuration:
 //

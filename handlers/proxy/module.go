@@ -2,6 +2,7 @@ package proxy
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"net"
 	"strings"
@@ -12,6 +13,7 @@ import (
 	"github.com/lwango/lwango/handlers/servefiles"
 	"github.com/lwango/lwango/handlers/upstreams"
 	"github.com/lwango/lwango/internal/base/tags"
+	"github.com/lwango/lwango/internal/modules/around"
 	"github.com/lwango/lwango/internal/modules/reverseproxy"
 	"github.com/lwango/lwango/internal/upstream"
 	"github.com/lwango/lwango/internal/upstream/tunnel"
@@ -58,6 +60,50 @@ func Register(r *handlers.Registry) {
 	with := func(s Settings, env handlers.Env) (conn.Handler, error) { return build(s, env, p) }
 	handlers.RegisterModule(r, "proxy", Defaults, with, handlers.Buffering)
 }
+
+// To returns the Defaults with these addresses.
+func To(addresses ...string) Settings {
+	s := Defaults
+	s.Address = addresses
+	return s
+}
+
+// New makes a handler of these settings, which begin with To or Defaults, for a program that has no
+// configuration:
+//
+//	s := proxy.To("10.0.0.1:3000", "10.0.0.2:3000")
+//	s.Health.Path = "/up"
+//	h, err := proxy.New(ctx, s, handlers.Env{Logger: log})
+//
+// Health checks, and the goroutine that reads files of TLS again, end with ctx; the handler does
+// not. All handlers of New share one pool of upstreams: connections to one address are counted and
+// kept together. env may be zero. Its Prefix is the beginning of the paths that lead to the
+// handler, for the keys about paths; without a Logger nothing is logged. An error about a key is a
+// *handlers.KeyError.
+func New(ctx context.Context, s Settings, env handlers.Env) (conn.Handler, error) {
+	if s.IdleTimeout == 0 {
+		return nil, handlers.BadKey("idle_timeout", "is 0: settings begin with proxy.To, or Defaults")
+	}
+	if err := tags.Check(&s); err != nil {
+		return nil, err
+	}
+	if env.Server == nil {
+		env.Server = around.Context{Server: untilDone{ctx: ctx}}
+	}
+	return build(s, env, &pool)
+}
+
+// pool has the upstreams of all handlers of New.
+var pool upstream.Pool
+
+// untilDone is the server of a handler that has none: what runs in the background does so until ctx
+// ends.
+type untilDone struct {
+	around.None
+	ctx context.Context
+}
+
+func (u untilDone) Background(f func(context.Context)) { go f(u.ctx) }
 
 // module is a route's state. Only what the pool's lock guards in the group changes.
 type module struct {

@@ -14,6 +14,7 @@ import (
 	"encoding"
 	"fmt"
 	"reflect"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -88,8 +89,8 @@ func override(to, by reflect.Value) {
 }
 
 // Check returns an error that names the first field of a struct, or of one that is embedded in it,
-// that is out of its range. v is the struct or a pointer to it. A zero never is: it stands for the
-// default.
+// that is out of its range, or a string that is none of the tag `oneof`. v is the struct or a
+// pointer to it. A zero never is wrong: it stands for the default.
 func Check(v any) error { return check(reflect.Indirect(reflect.ValueOf(v))) }
 
 func check(s reflect.Value) error {
@@ -99,6 +100,11 @@ func check(s reflect.Value) error {
 			if err := check(f); err != nil {
 				return err
 			}
+		}
+		all, listed := field.Tag.Lookup("oneof")
+		if listed && f.Kind() == reflect.String && !f.IsZero() &&
+			!slices.Contains(strings.Fields(all), f.String()) {
+			return fmt.Errorf("%s: must be one of %s, found %q", field.Name, all, f)
 		}
 		if !f.CanInt() || f.IsZero() {
 			continue

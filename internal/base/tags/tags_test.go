@@ -19,6 +19,7 @@ type limits struct {
 	Small int8
 	Name  string `default:"n"`
 	On    bool   `default:"true"`
+	Kind  string `oneof:"a b"`
 	Inner struct {
 		Times int `toml:"times" default:"3"`
 	} `toml:"inner"`
@@ -94,7 +95,8 @@ func TestEmbedded(t *testing.T) {
 func TestCheck(t *testing.T) {
 	t.Parallel()
 	for want, l := range map[string]limits{
-		"<nil>": {Rate: -1, Wait: time.Hour, Size: 1 << 50, Small: -3},
+		"<nil>":                                 {Rate: -1, Wait: time.Hour, Size: 1 << 50, Small: -3},
+		"Kind: must be one of a b, found \"c\"": {Kind: "c"},
 		"Wait: must be between 1ms and 1h, found 1ns":    {Wait: 1},
 		"Wait: must be between 1ms and 1h, found -1s":    {Wait: -time.Second},
 		"Rate: must be between -1 and 10, found 11":      {Rate: 11},

@@ -83,8 +83,8 @@ func (l *Listener) trust() (err error) {
 	if l.Streams != nil && (len(l.TrustedProxies) > 0 || l.ProxyFields != "" || l.ProxyProtocol) {
 		return errors.New("TrustedProxies are for HTTP, and not for a handler of streams")
 	}
-	if !slices.Contains([]string{"", "x-forwarded", "forwarded"}, l.ProxyFields) {
-		return fmt.Errorf(`ProxyFields: expected "x-forwarded" or "forwarded", found %q`, l.ProxyFields)
+	if err := tags.Check(l); err != nil {
+		return err
 	}
 	l.parseProxies(func(key, format string, args ...any) {
 		field := map[string]string{"trusted_proxies": "TrustedProxies", "proxy_fields": "ProxyFields",
