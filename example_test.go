@@ -392,3 +392,52 @@ func ExampleTopics() {
 	})
 	lwango.Main()
 }
+
+// What a service compares with is in this package.
+func ExampleErrDeadlineExceeded() {
+	stock := func(req *lwango.Request, resp *lwango.Response) int {
+		n, err := lwango.Await(req, time.Millisecond, func(ctx context.Context) (int, error) {
+			<-ctx.Done() // a database that is slow
+			return 0, ctx.Err()
+		})
+		switch {
+		case err == nil:
+			return resp.JSON(200, n)
+		case errors.Is(err, lwango.ErrClientGone):
+			return 0 // hardly anyone reads the answer
+		case errors.Is(err, lwango.ErrNoWorker), errors.Is(err, lwango.ErrDeadlineExceeded):
+			resp.Header().Set("Retry-After", "1")
+			return resp.Text(503, "the database is slow\n")
+		}
+		return resp.Error(500, err)
+	}
+	url, stop := server.Serve(stock)
+	defer stop()
+	server.Show(http.Get(url))
+	// Output:
+	// 503 Service Unavailable
+	// the database is slow
+}
+
+// BindJSON says in a *BindError what is wrong, and in which field.
+func ExampleBindError() {
+	order := func(req *lwango.Request, resp *lwango.Response) int {
+		var in struct {
+			Count int `json:"count"`
+		}
+		err := req.BindJSON(&in)
+		if bad, ok := errors.AsType[*lwango.BindError](err); ok {
+			return resp.Text(bad.Status, bad.Field+" is wrong\n")
+		}
+		if err != nil {
+			return resp.Error(400, err)
+		}
+		return resp.JSON(201, in)
+	}
+	url, stop := server.Serve(order)
+	defer stop()
+	server.Show(http.Post(url, "application/json", strings.NewReader(`{"count": "many"}`)))
+	// Output:
+	// 400 Bad Request
+	// count is wrong
+}

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
-	"os"
 	"time"
 
 	_ "modernc.org/sqlite" // the driver
@@ -99,7 +98,7 @@ func failed(resp *lwango.Response, err error) int {
 	switch {
 	case errors.Is(err, sql.ErrNoRows):
 		return resp.Error(http.StatusNotFound, errors.New("there is no such item"))
-	case errors.Is(err, os.ErrDeadlineExceeded):
+	case errors.Is(err, lwango.ErrDeadlineExceeded):
 		return resp.Error(http.StatusServiceUnavailable, err)
 	}
 	return resp.Error(http.StatusInternalServerError, err)

@@ -13,7 +13,6 @@ import (
 	"syscall"
 
 	"github.com/lwango/lwango"
-	"github.com/lwango/lwango/conn"
 )
 
 // piece is how much of a file is written at a time, in bytes: all of a form that is in memory.
@@ -68,7 +67,7 @@ func receive(to *folder, most int64, slots chan struct{}) lwango.Handler {
 		// uses the buffer.
 		req.KeepWaiting(true)
 		files, err := f.receive()
-		if errors.Is(err, conn.ErrBodyTooLarge) {
+		if errors.Is(err, lwango.ErrBodyTooLarge) {
 			err = fmt.Errorf("%w: %s are allowed", err, amount(most))
 		}
 		if err != nil {
