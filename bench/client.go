@@ -45,7 +45,8 @@ type timing struct {
 // in the wrong order is not worth measuring.
 var clients = map[string]func(job) figures{
 	"load": loadHTTP, "compressed": loadHTTP, "steady": loadLoop, "beside": loadLoop,
-	"cold": loadLoop, "files": loadCold, "forms": loadForms, "echo": loadLoop, "chat": loadChat,
+	"neighbours": loadNeighbours,
+	"cold":       loadLoop, "files": loadCold, "forms": loadForms, "echo": loadLoop, "chat": loadChat,
 	"fill": loadFill, "crowd": loadChat, "idle": loadIdle,
 	"idlechat": loadIdleChat, "idleevents": loadIdleEvents, "idlesecured": loadIdleSecured,
 	"deflated": loadDeflated,

@@ -89,6 +89,18 @@ func loadLoop(j job) figures {
 	return f
 }
 
+// loadNeighbours is a closed loop while goroutines of the server compute. They go on for longer,
+// and have ended before the next client begins.
+func loadNeighbours(j job) figures {
+	if j.Computing > 0 {
+		d := j.Warmup + 2*j.Duration
+		ends := time.Now().Add(d)
+		j.once(fmt.Sprint(tasks.ComputePath, "?goroutines=", j.Computing, "&ms=", d.Milliseconds()))
+		defer func() { time.Sleep(time.Until(ends)) }()
+	}
+	return loadLoop(j)
+}
+
 func newLoadClient(j job) *loadClient {
 	if j.Conns < 1 || j.Size < 1 || j.Depth < 1 || j.Rate < 0 {
 		failf("rate %v, depth %d, %d connections, %d bytes", j.Rate, j.Depth, j.Conns, j.Size)

@@ -278,6 +278,7 @@ func TestVerifyBridge(t *testing.T) {
 func TestWorks(t *testing.T) {
 	const all = "hello,pipelined,file4k,file1m,busy,idle,twoloops,steady,twosteady,twobusier,bridge,routes,json,echo,sleepers,php4,php4kept,php64,php64kept,proxy,proxykept," +
 		"download,upload,uploadstream,waiting,idlews,wsecho,room,rooms,quiet,rooms2000,crowded,fillroom,idlerooms,idleevents,idlewss,deflated,goroutines,burning,revproxy,pauses," +
+		"hello0x20,hello1x20,hello2x20,hello4x1,hello4x20,hello4x64,bridge0x20,bridge1x20,bridge2x20,bridge4x1,bridge4x20,bridge4x64,logins," +
 		"gziptext,gzipcached,gzipfresh,accesslog,counted,rules10,httpproxy,hung,fanout,wsproxied,idlewsproxied,cached4k,cached1m,missed,hitsbeside,missesbeside,herd,frontpage,proxied1g,proxied1gtls,stream1g,cold,form,tlshello,tlsidle,handshakes," +
 		"h2hello,h2tls,h2conns,h2tlsconns,h2one,h2file4k,h2file1m," +
 		"h2varied,h2waiting,h2bulk,h2idle,h2tlsidle,h2ws,h2grpc,h2upload"

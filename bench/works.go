@@ -60,6 +60,7 @@ type load struct {
 	Upload         bool   // from the client; beside a probe: forms
 	Secure         bool   // TLS; beside a probe: handshakes
 	Rate           float64
+	Computing      int           // goroutines of the server that compute meanwhile
 	Rooms, Talkers int           // talkers in each room
 	House          string        // where the rooms are, so that those of two clients differ
 	Nap            time.Duration // of the client, so that frames gather

@@ -80,16 +80,6 @@ func (l *Loop) call(c *call) {
 	})
 }
 
-// StartGoroutine runs f on a goroutine of its own, soon. Only the loop and its threads may call it.
-//
-// The go statement alone would do. But the goroutine then stands in the queue of the processor that
-// the loop holds for the rest of the turn and while it waits, and another processor that wants to
-// take it from there sleeps first. So the loop calls the scheduler at the end of the turn.
-func (l *Loop) StartGoroutine(f func()) {
-	l.started = true
-	go f()
-}
-
 // returned is called on the loop when a function has returned. It gives the worker to the next one.
 func (l *Loop) returned() {
 	w := &l.workers

@@ -149,7 +149,8 @@
 //	idlewake.go    idle threads that are notified; why a thread runs
 //	threadstate.go ThreadState, EachThread: what the threads of a running loop do
 //	stop.go        the orderly stop, and a loop that does not end
-//	wait.go        when the loop polls, when it blocks, when it calls the scheduler
+//	wait.go        when the loop polls, and when it blocks
+//	beside.go      goroutines beside the loop: when it calls the scheduler for their sake
 //	runqueue.go    threads that are ready
 //	broadcast.go   events that many threads wait for, and wake up for a few at a time
 //	share.go       how long a turn may take; threads that move much data give way to others

@@ -80,7 +80,6 @@ type Loop struct {
 	slept       bool          // the last epoll_wait has slept
 	fullPolls   int64         // see Polls
 	stalled     time.Duration // sum of the times between readings of the clock, from minStall on
-	lastGosched int64         // when other goroutines were last given the processor
 	share       share         // of the present turn, for its queue or its timers
 	wheel       *timeoutwheel.Wheel
 	runq        queue // for a later turn
@@ -99,7 +98,7 @@ type Loop struct {
 	workers     workers
 	stats       Stats
 	owner       invariants.Owner // the goroutine in Run
-	started     bool             // a goroutine, in this turn
+	beside      beside
 	events      [eventsPerTurn]unix.EpollEvent
 
 	// Safe from any goroutine.

@@ -2,7 +2,6 @@ package loop
 
 import (
 	"os"
-	"runtime"
 	"syscall"
 	"time"
 
@@ -18,10 +17,7 @@ import (
 // system call for each turn.
 func (l *Loop) wait() error {
 	l.pulse.beat()
-	if l.started { // see StartGoroutine
-		l.started = false
-		runtime.Gosched()
-	}
+	l.runStarted()
 	var n int
 	var errno syscall.Errno
 	if l.busyPoll {
@@ -38,7 +34,7 @@ func (l *Loop) wait() error {
 		return os.NewSyscallError("epoll_wait", errno)
 	}
 	l.busyPoll = n > 1 && !l.slept
-	l.gosched()
+	l.goschedNowAndThen()
 	l.stats.Events += int64(n)
 	for i := range l.events[:n] {
 		e := &l.events[i]
@@ -89,23 +85,4 @@ func (l *Loop) epollWait(d time.Duration) (n int, errno syscall.Errno) {
 		l.fullPolls++
 	}
 	return n, errno
-}
-
-// tickLimit is how long a loop goes on without a call of the scheduler.
-const tickLimit = 5 * time.Millisecond
-
-// gosched calls the scheduler now and then, whether the loop blocks or not.
-//
-//   - A loop that does not block holds its processor. Goroutines that are queued there, and that no
-//     idle processor steals, would wait for forced preemption, which comes after 10 ms.
-//   - A loop that does block tells the scheduler so each time. That is cheap as long as the
-//     scheduler leaves the processor with the waiting loop. But the handoff `direct` switches
-//     goroutines without the scheduler. So to the runtime's monitor one goroutine has been running
-//     all the time, and after 10 ms the monitor takes the processor away at each wait, and looks
-//     for such waits every 20 µs.
-func (l *Loop) gosched() {
-	if l.now-l.lastGosched >= tickLimit.Milliseconds() {
-		runtime.Gosched()
-		l.lastGosched = l.now
-	}
 }

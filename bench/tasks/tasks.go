@@ -25,7 +25,9 @@ const (
 	BridgePath   = "/bridge"
 	SleepPath    = "/sleep" // ?ms=N
 	ProxyPath    = "/proxy"
-	BurnPath     = "/burn" // ?ms=N: two functions compute for so long
+	BurnPath     = "/burn"    // ?ms=N: two functions compute for so long
+	SpinPath     = "/spin"    // ?ms=N: the http.Handler computes for so long
+	ComputePath  = "/compute" // ?ms=N&goroutines=N: so many compute from now on for so long
 	EchoPath     = "/ws-echo"
 	RoomPath     = "/ws-room"    // ?room=R
 	DeflatePath  = "/ws-deflate" // EchoPath with compression, and takeover where there is such
@@ -128,6 +130,18 @@ func Start(beside, backend string, handle func(path string, h http.Handler)) {
 		Hello(w, r)
 	}))
 	handle(PausesPath, http.HandlerFunc(pauses))
+	handle(SpinPath, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		Burn(r.URL.Query().Get("ms"))
+		Hello(w, r)
+	}))
+	handle(ComputePath, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		q := r.URL.Query()
+		n, _ := strconv.Atoi(q.Get("goroutines"))
+		for range n {
+			go Burn(q.Get("ms"))
+		}
+		Hello(w, r)
+	}))
 }
 
 // collect answers when no garbage is left and the kernel has the memory back: a sync.Pool outlives
