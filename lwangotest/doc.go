@@ -18,6 +18,10 @@
 // its own, and tests may run in parallel. It ends with its test, which waits for the handlers that
 // still run.
 //
+// Do gives a handler one request, and needs no server for that:
+//
+//	a := lwangotest.Do(t, greet, httptest.NewRequest("GET", "/?name=Ann", nil))
+//
 // # Time
 //
 // A test of a handler that waits for an hour does not wait for an hour: Server.Advance puts the

@@ -27,6 +27,8 @@ import (
 func TestExample(t *testing.T) {
 	Example()
 	testGreet(t)
+	ExampleDo()
+	exampleDo(t)
 }
 
 func TestDo(t *testing.T) {
