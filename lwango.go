@@ -60,7 +60,7 @@ type (
 	//	Method Path PathValue Query Header Host Cookie BasicAuth    what was asked for
 	//	Body Form MultipartForm Parts BindJSON BindForm BindQuery   what came with it
 	//	RemoteAddr Secure TLS ID User Pattern                       by whom, how, and where to
-	//	Sleep After Await AwaitAny AwaitAll Go Join                 waits, and threads beside it
+	//	Sleep After Await AwaitAny AwaitAll Within Go Join          waits, and threads beside it
 	//	Context SetContext Gone Defer                               its end
 	Request = conn.Request
 

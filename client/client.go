@@ -160,6 +160,9 @@ func (c *Client) Get(t *loop.Thread, limit time.Duration, url string) (*Response
 // is sent a second time if an idle connection has ended without an answer (RFC 9110 section 9.2.2).
 func (c *Client) Do(t *loop.Thread, limit time.Duration, r *Request) (*Response, error) {
 	until := time.Now().Add(limit)
+	if by, ok := t.Deadline(); ok && by.Before(until) {
+		until = by
+	}
 	u, err := url.Parse(r.URL)
 	if err != nil {
 		return nil, err

@@ -169,6 +169,11 @@ func (r *Request) standard(body io.ReadCloser) *http.Request {
 		r.body.KeepTrailer()
 	}
 	ctx := &requestContext{Context: r.Context(), local: r.LocalAddr()}
+	if by, ok := r.Deadline(); ok {
+		within, cancel := context.WithDeadline(ctx.Context, by)
+		ctx.Context = within
+		r.Defer(cancel)
+	}
 	ctx.id = append(ctx.idText[:0], r.Layer().IDView()...)
 	of := std.WithContext(ctx)
 	of.Pattern = r.Pattern()

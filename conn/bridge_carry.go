@@ -201,7 +201,11 @@ func (c *bridge) lost(req *Request, err error) {
 // wait waits for a change of the handler's, for input if the handler wants some, and for room if
 // something is held.
 func (c *bridge) wait(asked bool) {
-	if c.duplex.x.via.awaitDuplex(-1, asked, c.self[:]) != nil {
+	t := c.duplex.x.req.Thread
+	budget := loop.SetBudget(t, 0) // which the handler's context has
+	err := c.duplex.x.via.awaitDuplex(-1, asked, c.self[:])
+	loop.SetBudget(t, budget)
+	if err != nil {
 		panic(http.ErrAbortHandler) // the thread's waits are refused
 	}
 }

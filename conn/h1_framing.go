@@ -50,7 +50,8 @@ func (t *turn) readBody(p []byte, wait bool) (n int, err error) {
 // readFailed returns an error of reading as readBody does, and notes what it says of the body.
 func (t *turn) readFailed(err error) error {
 	switch {
-	case err == nil, err == stream.ErrWouldBlock, err == loop.ErrDeadlineExceeded:
+	case err == nil, err == stream.ErrWouldBlock, err == loop.ErrDeadlineExceeded,
+		err == loop.ErrBudget:
 		return err
 	case err == errEnd:
 		t.body.state = bodyEnded

@@ -2,7 +2,6 @@ package conn
 
 import (
 	"cmp"
-	"errors"
 	"io"
 	"net/http"
 	"time"
@@ -152,9 +151,11 @@ func (st *h2stream) allow() {
 // sleep lets the thread sleep because of MaxRate. If the client resets the stream meanwhile, the
 // next write returns the error.
 func (st *h2stream) sleep(d time.Duration) {
-	was := st.thread.KeepWaiting(true)
-	_ = st.thread.Sleep(d)
-	st.thread.KeepWaiting(was)
+	t := &st.thread
+	was, budget := t.KeepWaiting(true), loop.SetBudget(t, 0)
+	_ = t.Sleep(d)
+	loop.SetBudget(t, budget)
+	t.KeepWaiting(was)
 }
 
 // awaitSent waits until the session has taken what is pending.
@@ -388,7 +389,7 @@ func (st *h2stream) awaitDuplex(limit time.Duration, read bool, sources []loop.S
 	least = shorter(least, left)
 	st.sources = append(append(st.sources[:0], sources...), st.self[0])
 	_, err = st.thread.AwaitAny(least, st.sources...)
-	if errors.Is(err, loop.ErrDeadlineExceeded) && least != limit {
+	if err == loop.ErrDeadlineExceeded && least != limit {
 		st.checkProgress(read, room)
 		return nil
 	}

@@ -1,7 +1,6 @@
 package conn
 
 import (
-	"errors"
 	"time"
 
 	"github.com/lwango/lwango/loop"
@@ -192,10 +191,17 @@ func (st *h2stream) wait(input, room bool) error {
 	t := &st.thread
 	st.wantsInput, st.wantsRoom = input, room
 	was := t.KeepWaiting(true) // what ends the wait is st.err
+	budget := loop.Budget(0)
+	if room {
+		budget = loop.SetBudget(t, 0) // an answer goes on
+	}
 	st.owesInput()
 	defer func() { // also when the thread is killed
 		st.wantsInput, st.wantsRoom = false, false
 		t.KeepWaiting(was)
+		if room {
+			loop.SetBudget(t, budget)
+		}
 		st.owesInput()
 	}()
 	for {
@@ -204,7 +210,7 @@ func (st *h2stream) wait(input, room bool) error {
 			return err
 		}
 		_, err = t.AwaitAny(left, st.self[:]...)
-		if !errors.Is(err, loop.ErrDeadlineExceeded) {
+		if err != loop.ErrDeadlineExceeded {
 			return err
 		}
 		st.checkProgress(input, room)

@@ -117,7 +117,7 @@ func (b *Body) Tee(f func(p []byte, whole bool)) bool {
 // to read, or a deadline that the handler had set has passed, and the handler may set another.
 func (b *Body) failed(err error) error {
 	switch err {
-	case nil, stream.ErrWouldBlock, loop.ErrDeadlineExceeded:
+	case nil, stream.ErrWouldBlock, loop.ErrDeadlineExceeded, loop.ErrBudget:
 	case io.EOF:
 		b.state, b.err = bodyEnded, err
 		if b.tee != nil {
@@ -347,6 +347,9 @@ func (d *Duplex) SendHeld() (left int, err error) {
 //
 // The error is loop.ErrDeadlineExceeded after limit, or one of loop.Thread.AwaitAny's.
 func (d *Duplex) Await(limit time.Duration, read bool, sources ...loop.Source) error {
+	if t := d.x.req.Thread; !read && len(sources) == 0 { // a write: see Request.Within
+		defer loop.SetBudget(t, loop.SetBudget(t, 0))
+	}
 	err := d.x.via.awaitDuplex(limit, read, sources)
 	if err != nil && d.x.resp.tap != nil && errors.Is(err, loop.ErrClientGone) {
 		return d.x.resp.unlessTapped(err)

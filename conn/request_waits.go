@@ -159,6 +159,35 @@ func (r *Request) Scope(f func() error) error {
 	return r.Thread.Scope(f)
 }
 
+// Within runs f with a budget of time, and returns f's error:
+//
+//	err := req.Within(300*time.Millisecond, func() error {
+//		user, err := lwango.Await(req, -1, findUser)
+//		...
+//	})
+//
+// When d has passed, the waits of the handler and of threads that f has started end with
+// loop.ErrBudget, which is a loop.ErrDeadlineExceeded: Sleep, Await, AwaitAny, reads of the body,
+// calls of package client and the like. Those that begin later return it at once. The context of
+// Await's functions has the deadline, and so has that of an http.Handler behind HTTP, which decides
+// itself what to do about it. Writes of the answer and Join go on. Of nested calls the shortest
+// budget counts; a negative d adds none. To give a whole request a budget, its handler, or a
+// middleware, does all its work in f.
+func (r *Request) Within(d time.Duration, f func() error) error {
+	if r.over() {
+		return ErrComplete
+	}
+	return r.Thread.Within(d, f)
+}
+
+// Deadline returns when the budget of Within ends. ok is false if there is none.
+func (r *Request) Deadline() (by time.Time, ok bool) {
+	if r.over() {
+		return time.Time{}, false
+	}
+	return r.Thread.Deadline()
+}
+
 // Defer registers f. The request's thread calls it when the handler has returned and the answer is
 // complete, or when the thread is killed. The end of a short answer may still be in a buffer then;
 // it goes out before f waits. The function that was registered last is called first.
@@ -285,6 +314,9 @@ func (r *Request) contextFor(d time.Duration) (context.Context, context.CancelFu
 		parent = r.lastingContext()
 	} else {
 		parent = r.Context()
+	}
+	if by, ok := r.Deadline(); ok && (d < 0 || time.Until(by) < d) {
+		return context.WithDeadline(parent, by)
 	}
 	if d < 0 {
 		return context.WithCancel(parent)

@@ -50,6 +50,7 @@
 //	Now, At                           a clock that is cheap to look at
 //	ErrClientGone, ErrCanceled        why a wait returns early
 //	ErrDeadlineExceeded, ErrNoWorker
+//	ErrBudget
 //	ErrAwaited, ErrPending            mistakes
 //	PanicError, ErrExited             how a function has ended
 //	New, Options, Loop, Reserve       loops of the program's own
@@ -69,6 +70,7 @@
 //	EndKeepWaiting
 //	Bind, Binding                     a context that ends a thread's waits
 //	FlushBeforeWait, WillFlush        output that a Flusher has to flush
+//	Budget, SetBudget                 waits that Within does not end
 //	IdleTimeout, Idle, MarkIdle       idle threads
 //	UnmarkIdle, MarkDaemon
 //	Wake, WakeThisTurn, WakeOnNotify  what makes them run
@@ -125,6 +127,7 @@
 //	thread.go      Thread: its start, its end
 //	embedded.go    threads without a descriptor that are part of a larger record
 //	want.go        a Thread's waits for its own descriptor, and for a time
+//	within.go      a budget of time for all waits of a part of a thread's work
 //	shared.go      sockets that any thread of the loop may wait for
 //	idlefd.go      an idle socket: a shared one between two uses
 //	socket.go      reads and writes of sockets, which tell the loop what is left to wait for

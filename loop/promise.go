@@ -161,7 +161,11 @@ func Await[T any](t *Thread, d time.Duration, f func(ctx context.Context) (T, er
 	}
 	ctx, end := context.WithCancelCause(context.Background())
 	stop := context.CancelFunc(func() {})
-	if d >= 0 {
+	late := ErrDeadlineExceeded
+	if by, ok := t.Deadline(); ok && (d < 0 || time.Until(by) < d) {
+		ctx, stop = context.WithDeadline(ctx, by)
+		late = ErrBudget
+	} else if d >= 0 {
 		ctx, stop = context.WithTimeout(ctx, d)
 	}
 	c, p := newCall(t, func() (T, error) { return f(ctx) })
@@ -173,11 +177,11 @@ func Await[T any](t *Thread, d time.Duration, f func(ctx context.Context) (T, er
 	t.submit(c)
 	value, err = p.Await(t, d)
 	switch {
-	case err == ErrDeadlineExceeded && c.queued.Waits():
+	case timedOut(err) && c.queued.Waits():
 		t.loop.workers.miss(t.loop)
 		err = ErrNoWorker
 	case ctx.Err() == context.DeadlineExceeded && errors.Is(err, context.DeadlineExceeded):
-		err = fmt.Errorf("%w: %w", ErrDeadlineExceeded, err)
+		err = fmt.Errorf("%w: %w", late, err)
 	}
 	return value, err
 }

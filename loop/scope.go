@@ -59,7 +59,7 @@ func (t *Thread) start(task *memberTask) *Thread {
 		m.calls = new(calls)
 	}
 	s := m.scope
-	member := &Thread{more: &more{member: s, calls: m.calls}}
+	member := &Thread{more: &more{member: s, calls: m.calls, budget: m.budget}}
 	member.own.flags = t.own.flags & (finished | keepWaiting | canceled)
 	if s.canceled {
 		member.own.flags |= canceled
@@ -108,7 +108,8 @@ func (t *Thread) join(s *scope) error {
 		t.flush()
 	}
 	for len(s.members) > 0 {
-		_ = t.awaitNotify(coro.Suspend, never)
+		t.own.flags |= notifiable
+		_ = t.wait(coro.Make(coro.Suspend, 0), never) // whatever the budget; it ends the flag
 	}
 	err := s.err
 	s.err, s.canceled = nil, false

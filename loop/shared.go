@@ -151,11 +151,11 @@ func (d *Descriptor) await(t *Thread, events uint16, timeout time.Duration) erro
 // await waits for the events of d, which t has claimed, and releases the claim.
 func (t *Thread) await(d *Shared, events uint16, until int64) error {
 	defer d.release(events) // also when the thread is killed
-	err := t.wait(coro.Make(awaitCode[events], int(d.fd)), until)
+	err := t.waitWithin(coro.Make(awaitCode[events], int(d.fd)), until)
 	if d.fd < 0 {
 		return net.ErrClosed
 	}
-	if err == ErrDeadlineExceeded && d.poll(events) {
+	if timedOut(err) && d.poll(events) {
 		return nil
 	}
 	return err

@@ -69,7 +69,7 @@ func (t *Thread) awaitSources(d time.Duration, sources []Source, all bool) (int,
 	var why error // that the last wait has returned
 	for {
 		resumes := l.stats.Resumes
-		if why == ErrDeadlineExceeded {
+		if timedOut(why) {
 			s.poll()
 		}
 		if i, done, err := s.check(); done {
@@ -81,13 +81,15 @@ func (t *Thread) awaitSources(d time.Duration, sources []Source, all bool) (int,
 		code := wantCode[t.wants]
 		// If t's own socket is among the sources, reading from that tells t that the client has
 		// left.
-		if no := t.waitError(); no != nil && (code == coro.Suspend || no == ErrCanceled) {
+		if no := t.waitError(); no != nil &&
+			(code == coro.Suspend || no == ErrCanceled || no == ErrBudget) {
 			return -1, t.refused()
 		}
 		if l.stats.Resumes != resumes && l.now < until {
 			continue // a Ready has yielded, and t has missed notifications of the sources before it
 		}
-		why = t.awaitNotify(code, until)
+		t.own.flags |= notifiable
+		why = t.waitWithin(coro.Make(code, 0), until) // which ends the flag
 	}
 }
 
@@ -144,13 +146,6 @@ func (s *selection) poll() {
 			r.d.poll(r.events)
 		}
 	}
-}
-
-// awaitNotify waits until t is notified, or its own descriptor has an event of the code, or the
-// given time has come.
-func (t *Thread) awaitNotify(code coro.Code, until int64) error {
-	t.own.flags |= notifiable
-	return t.wait(coro.Make(code, 0), until) // which ends the flag
 }
 
 // notify makes t ask its sources again. It is called on the loop.

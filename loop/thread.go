@@ -131,6 +131,7 @@ type more struct {
 	scope       *scope     // the innermost, of the threads that it has started
 	member      *scope     // that the thread was started in; nil: in none
 	bound       *Binding   // the innermost
+	budget      Budget
 	end         *Promise[struct{}]
 	err         error // with which it has ended
 }

@@ -64,31 +64,35 @@ func (t *Thread) want(code coro.Code, d time.Duration) error {
 	if t.own.fd < 0 {
 		panic(fmt.Sprintf("loop: %v by a thread without a descriptor", code))
 	}
-	err := t.wait(coro.Make(code, 0), t.loop.after(d))
-	if err == ErrDeadlineExceeded && t.own.poll(orMask[code].awaited()) {
+	var err error
+	if v, until := coro.Make(code, 0), t.loop.after(d); code == coro.WantRead {
+		err = t.waitWithin(v, until)
+	} else {
+		err = t.wait(v, until)
+	}
+	if timedOut(err) && t.own.poll(orMask[code].awaited()) {
 		return nil
 	}
 	return err
 }
 
 // Sleep waits for d, and returns nil. It returns early with ErrClientGone when the thread's client
-// leaves (see KeepWaiting), or with ErrCanceled.
+// leaves (see KeepWaiting), or with ErrCanceled or ErrBudget.
 func (t *Thread) Sleep(d time.Duration) error {
 	t.flush()
 	if err := t.refused(); err != nil {
 		return err
 	}
 	t.loop.tick() // what the thread did before may have taken its time
-	if err := t.wait(
-		coro.Make(coro.Suspend, 0), t.loop.after(max(d, 0)),
-	); err != ErrDeadlineExceeded {
-		return err
+	err := t.waitWithin(coro.Make(coro.Suspend, 0), t.loop.after(max(d, 0)))
+	if err == ErrDeadlineExceeded {
+		return nil
 	}
-	return nil
+	return err
 }
 
 // refused returns the error with which a wait is refused: the client has left, the thread was
-// canceled, or a context that it is bound to has ended.
+// canceled, a context that it is bound to has ended, or its budget is spent.
 //
 // A thread may ignore the errors of its waits and go on. It must not hold its loop in that way, so
 // it yields at each refusal; nor must it go on for ever, so it is killed after maxRefusals of them.
@@ -121,7 +125,11 @@ func (t *Thread) waitError() error {
 		return ErrCanceled
 	case f&(finished|keepWaiting) == finished:
 		return ErrClientGone
-	case f&keepWaiting == 0 && t.more != nil:
+	case t.more == nil:
+		return nil
+	case t.more.budget != 0 && t.loop.now >= t.budget():
+		return ErrBudget
+	case f&keepWaiting == 0:
 		return t.boundError()
 	}
 	return nil

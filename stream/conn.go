@@ -386,8 +386,9 @@ func (s *Conn) sleep(d time.Duration) error {
 	if t == nil {
 		return errNoThread
 	}
-	was := t.KeepWaiting(true)
+	was, budget := t.KeepWaiting(true), loop.SetBudget(t, 0)
 	err := t.Sleep(d)
+	loop.SetBudget(t, budget)
 	t.KeepWaiting(was)
 	s.spent, s.workUnits = 0, 0
 	if s.isClosed() {

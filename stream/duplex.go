@@ -1,8 +1,6 @@
 package stream
 
 import (
-	"errors"
-	"os"
 	"syscall"
 	"time"
 
@@ -170,7 +168,7 @@ func (d *Duplex) Await(limit time.Duration, read bool, sources ...loop.Source) e
 	s.spent, s.workUnits = 0, 0
 	s.in.StopWait(s.loop)
 	s.out.StopWait(s.loop)
-	if errors.Is(err, os.ErrDeadlineExceeded) && least != limit {
+	if err == loop.ErrDeadlineExceeded && least != limit {
 		return nil // the stream's own limit: the next call finds it passed if no byte has moved
 	}
 	return err

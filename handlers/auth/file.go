@@ -1,7 +1,6 @@
 package auth
 
 import (
-	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -85,7 +84,7 @@ func (f *file) current(t *loop.Thread) *table {
 		p = f.check()
 	}
 	if p != nil && !f.late.Load() {
-		if _, err := p.Await(t, checkTimeout); errors.Is(err, os.ErrDeadlineExceeded) &&
+		if _, err := p.Await(t, checkTimeout); err == loop.ErrDeadlineExceeded &&
 			!f.late.Swap(true) {
 			f.log.Error("auth: the disk does not say in time whether the file has changed, "+
 				"its last content counts", "path", f.path)

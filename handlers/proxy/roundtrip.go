@@ -214,7 +214,7 @@ func (c *call) wait() error {
 			return c.proceed()
 		}
 		late := c.timeout()
-		if limit = 0; c.headed && c.x.Held() == 0 {
+		if limit = 0; err != loop.ErrBudget && c.headed && c.x.Held() == 0 {
 			limit = c.SincePing(late.After, c.x.LastPing(), starved)
 		}
 		if limit <= 0 {

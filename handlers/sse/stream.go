@@ -28,7 +28,6 @@ package sse
 import (
 	"errors"
 	"net/http"
-	"os"
 	"sync"
 	"time"
 
@@ -201,7 +200,7 @@ func (s *Stream) AwaitAny(d time.Duration, sources ...loop.Source) (int, error) 
 		switch {
 		case i == len(sources):
 			return -1, http.ErrServerClosed
-		case i >= 0 || last || !errors.Is(err, os.ErrDeadlineExceeded):
+		case i >= 0 || last || err != loop.ErrDeadlineExceeded:
 			return i, err
 		}
 		if err := s.Comment(""); err != nil {

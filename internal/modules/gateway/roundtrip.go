@@ -8,6 +8,7 @@ import (
 
 	"github.com/lwango/lwango/internal/modules/reverseproxy"
 	"github.com/lwango/lwango/internal/upstream"
+	"github.com/lwango/lwango/loop"
 	"github.com/lwango/lwango/stream"
 )
 
@@ -88,7 +89,7 @@ func (c *Call) wait() error {
 	switch {
 	case c.Flow.ClientFull() || c.awaitsBody():
 		err = c.await(late.After)
-		for c.awaitsBody() && errors.Is(err, os.ErrDeadlineExceeded) {
+		for c.awaitsBody() && err == loop.ErrDeadlineExceeded {
 			left := c.SincePing(c.ReadTimeout, 0, true)
 			if left <= 0 {
 				break

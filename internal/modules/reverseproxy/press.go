@@ -34,7 +34,7 @@ func (f *Flow) AwaitRoom(up *upstream.Lease, read bool, sources ...loop.Source) 
 		f.setMinRate(up.CrowdedFor(f.req.Thread, CrowdedAfter))
 	}
 	err := f.duplex.Await(checkInterval, read, sources...)
-	if errors.Is(err, os.ErrDeadlineExceeded) {
+	if err == loop.ErrDeadlineExceeded {
 		return nil
 	}
 	return err
