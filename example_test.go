@@ -58,7 +58,7 @@ func ExampleHandler() {
 		stock := loop.Go(req.Thread, func(t *loop.Thread) (int, error) {
 			return 3, t.Sleep(time.Millisecond)
 		})
-		n, errs := loop.AwaitAll(req.Thread, 10*time.Second, price, stock)
+		n, errs := loop.Collect(req.Thread, 10*time.Second, price, stock)
 		if errors.Join(errs...) != nil {
 			return http.StatusGatewayTimeout
 		}

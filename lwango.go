@@ -203,7 +203,7 @@ func ValueOf[T any](ctx context.Context, key *Key[T]) (v T, ok bool) {
 // Request.User.
 func UserOf(ctx context.Context) string { return conn.UserOf(ctx) }
 
-// Call begins f as Await does, and returns a promise of its result, for req.AwaitAll and
+// Call begins f as Await does, and returns a promise of its result, for loop.Collect, loop.First and
 // req.AwaitAny: so several functions run at the same time. See conn.Call.
 func Call[T any](req *Request, d time.Duration,
 	f func(ctx context.Context) (T, error)) *loop.Promise[T] {

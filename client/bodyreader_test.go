@@ -295,7 +295,7 @@ func TestFromHoldsNoBuffer(t *testing.T) {
 			t.Logf("an upload holds %d bytes", n)
 		}
 		ready.Resolve(true)
-		texts, errs := loop.AwaitAll(th, wait.Patience, asked...)
+		texts, errs := loop.Collect(th, wait.Patience, asked...)
 		for _, text := range texts {
 			if text != "POST -1 [chunked] 2 2" {
 				t.Error(text)

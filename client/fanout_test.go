@@ -135,7 +135,7 @@ func TestStallWhileSending(t *testing.T) {
 	wait.Until(t, "nothing is open", func() bool { return open.Load() == 0 && openSlow.Load() == 0 })
 }
 
-// TestFanOut: 100 calls in one AwaitAll, to a server that answers them only when all have arrived;
+// TestFanOut: 100 calls in one Collect, to a server that answers them only when all have arrived;
 // the next 100 have the same connections.
 func TestFanOut(t *testing.T) {
 	const calls = 100
@@ -174,7 +174,7 @@ func TestFanOut(t *testing.T) {
 					return string(text), err
 				}))
 			}
-			texts, errs := loop.AwaitAll(req.Thread, wait.Patience, asked...)
+			texts, errs := loop.Collect(req.Thread, wait.Patience, asked...)
 			for i, text := range texts {
 				if text != fmt.Sprint(i) {
 					t.Errorf("%d: %s", i, text)
@@ -230,7 +230,7 @@ func TestFanOutFaults(t *testing.T) {
 				return string(text), err
 			}))
 		}
-		texts, errs := loop.AwaitAll(req.Thread, -1, asked...)
+		texts, errs := loop.Collect(req.Thread, -1, asked...)
 		for _, err := range errs {
 			switch {
 			case errors.Is(err, os.ErrDeadlineExceeded), errors.Is(err, loop.ErrClientGone):

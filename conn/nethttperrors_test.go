@@ -53,26 +53,43 @@ func TestFlushBehindDeadline(t *testing.T) {
 	}, plain, direct)
 }
 
-// TestStragglerIsCanceled: the example of docs/write/handlers.md gives its answer when the limit
-// has passed, and not when the last thread is through.
-func TestStragglerIsCanceled(t *testing.T) {
+// TestStragglersHoldUpNothing: the example of docs/write/handlers.md gives its answer when the
+// limit has passed, and not when the last thread or function is through, even if that one ignores
+// its context.
+func TestStragglersHoldUpNothing(t *testing.T) {
 	run(t, func(t *testing.T, m mode) {
-		late := make(chan error, 1)
+		late, canceled := make(chan error, 1), make(chan error, 1)
+		release := make(chan bool)
+		returned := make(chan bool)
 		s := start(t, m, conn.Config{Handler: func(req *conn.Request, w *conn.Response) int {
-			var asked []*loop.Promise[int]
-			for i, d := range []time.Duration{0, time.Hour} {
-				asked = append(asked, loop.Go(req.Thread, func(t *loop.Thread) (int, error) {
+			thread := func(d time.Duration) *loop.Promise[int] {
+				return loop.Go(req.Thread, func(t *loop.Thread) (int, error) {
 					err := t.Sleep(d)
-					if i == 1 {
+					if d > 0 {
 						late <- err
 					}
-					return i + 1, err
-				}))
+					return 1, err
+				})
 			}
-			values, errs := loop.AwaitAll(req.Thread, time.Millisecond, asked...)
-			req.Cancel()
-			if values[0] != 1 || errs[0] != nil || !errors.Is(errs[1], os.ErrDeadlineExceeded) {
+			heeds := conn.Call(req, -1, func(ctx context.Context) (int, error) {
+				<-ctx.Done()
+				canceled <- context.Cause(ctx)
+				return 0, ctx.Err()
+			})
+			ignores := conn.Call(req, -1, func(ctx context.Context) (int, error) {
+				<-release
+				close(returned)
+				return 2, nil
+			})
+			values, errs := loop.Collect(req.Thread, time.Millisecond,
+				thread(0), thread(time.Hour), heeds, ignores)
+			if values[0] != 1 || errs[0] != nil {
 				t.Errorf("%v, %v", values, errs)
+			}
+			for _, err := range errs[1:] {
+				if err != loop.ErrDeadlineExceeded {
+					t.Errorf("%v", errs)
+				}
 			}
 			return w.Text(200, "all there are")
 		}})
@@ -80,7 +97,12 @@ func TestStragglerIsCanceled(t *testing.T) {
 			t.Errorf("%s %q", a.Status, a.Text)
 		}
 		if err := <-late; !errors.Is(err, context.Canceled) {
-			t.Errorf("the one that is late: %v", err)
+			t.Errorf("the thread that is late: %v", err)
 		}
-	}, plain, direct)
+		if err := <-canceled; err != context.Canceled {
+			t.Errorf("the function that is late: %v", err)
+		}
+		close(release)
+		<-returned
+	})
 }

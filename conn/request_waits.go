@@ -279,7 +279,8 @@ func (v valued) Value(key any) any {
 // has found no worker by then; the error of the promise is loop.ErrNoWorker at the limit, and
 // otherwise loop.ErrCanceled. The other errors are those of Await.
 //
-// The promise is settled when f has returned. A wait for it has a limit of its own.
+// The promise is settled when f has returned. A wait for it has a limit of its own. f's context also
+// ends when loop.Collect or loop.First do not want the result any more.
 func Call[T any](r *Request, d time.Duration,
 	f func(ctx context.Context) (T, error)) *loop.Promise[T] {
 	if r.over() {
@@ -297,7 +298,7 @@ func Call[T any](r *Request, d time.Duration,
 		}
 		return loop.ErrCanceled
 	}
-	return loop.CallUnless(r.Thread, late, func() (v T, err error) {
+	return loop.CallUnless(r.Thread, late, cancel, func() (v T, err error) {
 		defer cancel()
 		v, err = f(ctx)
 		return v, ended(ctx, err)

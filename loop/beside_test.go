@@ -49,7 +49,7 @@ func TestContended(t *testing.T) {
 			th.Yield() // a turn
 			th.Yield()
 			close(goOn)
-			if v, err := loop.AwaitAll(th, -1, waits); v[0] != 2 || err[0] != nil {
+			if v, err := loop.Collect(th, -1, waits); v[0] != 2 || err[0] != nil {
 				t.Error(v, err)
 			}
 		})

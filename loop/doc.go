@@ -41,7 +41,7 @@
 //
 //	Thread                            a request's, or one that the program has started: its waits
 //	Await, Call                       functions that block, off the loop
-//	Go, Promise, AwaitAll             threads with results
+//	Go, Promise, Collect, First       threads with results
 //	Source, Notify                    what AwaitAny waits for: these, Promises, and what others make
 //	Timer, Chan, FromChan
 //	Readiness, Readable, Writable     a descriptor that is ready
@@ -139,6 +139,7 @@
 //	timer.go       a point in time as a source
 //	chan.go        a Go channel as a source
 //	promise.go     Promise: a result that is still to come
+//	collect.go     several promises: all of them, or the first good one
 //	waiters.go     the threads that wait for a promise
 //	mutex.go       locks that threads may hold while they wait
 //	buffer.go      memory for bytes that move

@@ -22,6 +22,7 @@ type Promise[T any] struct {
 	value   T
 	err     error
 	waiters waiters
+	cancel  func(from *Loop) // ends what would settle it, for a thread of from; nil: nothing can
 }
 
 // Resolve settles the promise with a value. It reports false, and does nothing, if the promise was
@@ -111,13 +112,14 @@ func (p *Promise[T]) Unwatch(t *Thread) {
 func Go[T any](t *Thread, f func(t *Thread) (T, error)) *Promise[T] {
 	p := new(Promise[T])
 	var value T
-	t.start(&memberTask{
+	member := t.start(&memberTask{
 		f: func(t *Thread) (err error) {
 			value, err = f(t)
 			return err
 		},
 		settle: func(err error) { p.settle(value, err, nil) },
 	})
+	p.cancel = func(from *Loop) { member.loop.runOn(from, member.cancel) }
 	return p
 }
 
@@ -130,15 +132,24 @@ func Go[T any](t *Thread, f func(t *Thread) (T, error)) *Promise[T] {
 // before. It cannot be stopped. If it still runs when its request is over, it keeps the Request and
 // the Response, which are not used for another request.
 func Call[T any](t *Thread, f func() (T, error)) *Promise[T] {
-	return CallUnless(t, nil, f)
+	return CallUnless(t, nil, nil, f)
 }
 
 // CallUnless is Call for a function that may come too late. If f has to wait for its turn, the loop
 // calls late when it is f's turn; if late returns an error, f never runs, and that is the error of
-// the promise. late must not block.
-func CallUnless[T any](t *Thread, late func() error, f func() (T, error)) *Promise[T] {
+// the promise. late must not block. Collect and First call cancel, unless it is nil, when the
+// result is not wanted any more; it must be safe from any goroutine.
+func CallUnless[T any](t *Thread, late func() error, cancel func(),
+	f func() (T, error)) *Promise[T] {
 	c, p := newCall(t, f)
 	c.unless = late
+	l := t.loop
+	p.cancel = func(from *Loop) {
+		if cancel != nil {
+			cancel()
+		}
+		l.runOn(from, func() { l.withdraw(c) })
+	}
 	t.submit(c)
 	t.listCall(c)
 	return p
@@ -190,30 +201,6 @@ func Await[T any](t *Thread, d time.Duration, f func(ctx context.Context) (T, er
 func (t *Thread) Await(d time.Duration, f func(ctx context.Context) error) error {
 	_, err := Await(t, d, func(ctx context.Context) (struct{}, error) { return struct{}{}, f(ctx) })
 	return err
-}
-
-// AwaitAll waits until all of the promises are settled, for d at most, or without limit if d is
-// negative; t is the calling thread. It returns all that there is, in the order given: a value or
-// an error of each promise. A promise that fails does not end the wait. For one that is not settled
-// when the wait ends, the error is the wait's, see Thread.AwaitAny. errors.Join makes one error of
-// them, which is nil if all have values.
-//
-// What a promise stands for goes on when the wait ends, and a handler's answer waits for all
-// threads of its request. A handler that wants no more of those that are late calls Cancel of its
-// request, or of the thread, which ends their waits.
-func AwaitAll[T any](t *Thread, d time.Duration, promises ...*Promise[T]) ([]T, []error) {
-	sources := make([]Source, len(promises))
-	for i, p := range promises {
-		sources[i] = p
-	}
-	ended := t.AwaitAll(d, sources...)
-	values, errs := make([]T, len(promises)), make([]error, len(promises))
-	for i, p := range promises {
-		if values[i], errs[i] = p.Value(); ended != nil && errs[i] == ErrPending {
-			errs[i] = ended
-		}
-	}
-	return values, errs
 }
 
 func newCall[T any](t *Thread, f func() (T, error)) (*call, *Promise[T]) {

@@ -221,9 +221,9 @@ func TestEndOfAThread(t *testing.T) {
 	})
 }
 
-// TestAwaitAllValues: the values in the order given, the first error in that order, and the errors
+// TestCollect: the values in the order given, the first error in that order, and the errors
 // of the wait.
-func TestAwaitAllValues(t *testing.T) {
+func TestCollect(t *testing.T) {
 	run(t, func(t *testing.T, l *loop.Loop) {
 		l.Go(func(th *loop.Thread) {
 			later := func(i int, err error) *loop.Promise[int] {
@@ -232,21 +232,21 @@ func TestAwaitAllValues(t *testing.T) {
 					return i, err
 				})
 			}
-			if got, errs := loop.AwaitAll[int](th, 0); len(got)+len(errs) != 0 {
+			if got, errs := loop.Collect[int](th, 0); len(got)+len(errs) != 0 {
 				t.Error(got, errs)
 			}
-			got, errs := loop.AwaitAll(th, -1, later(1, nil), later(2, nil), later(3, nil))
+			got, errs := loop.Collect(th, -1, later(1, nil), later(2, nil), later(3, nil))
 			if !slices.Equal(got, []int{1, 2, 3}) || errors.Join(errs...) != nil {
 				t.Error(got, errs)
 			}
 			other := errors.New("other")
-			got, errs = loop.AwaitAll(th, -1, later(1, nil), later(2, errBoom), later(3, other))
+			got, errs = loop.Collect(th, -1, later(1, nil), later(2, errBoom), later(3, other))
 			if !slices.Equal(got, []int{1, 2, 3}) || !slices.Equal(errs, []error{nil, errBoom, other}) {
 				t.Error(got, errs)
 			}
 			done, pending := new(loop.Promise[int]), new(loop.Promise[int])
 			done.Resolve(7)
-			got, errs = loop.AwaitAll(th, time.Millisecond, pending, done)
+			got, errs = loop.Collect(th, time.Millisecond, pending, done)
 			if !slices.Equal(got, []int{0, 7}) ||
 				!slices.Equal(errs, []error{loop.ErrDeadlineExceeded, nil}) {
 				t.Error(got, errs)

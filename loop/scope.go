@@ -174,11 +174,20 @@ func (s *scope) cancel() {
 	}
 	s.canceled = true
 	for t := range s.members {
-		t.own.flags |= canceled
-		t.stopWaiting(ByCancel)
-		for inner := t.more.scope; inner != nil; inner = inner.outer {
-			inner.cancel()
-		}
+		t.cancel()
+	}
+}
+
+// cancel makes the waits of t, a member of a scope, and of those within its scopes, return
+// ErrCanceled.
+func (t *Thread) cancel() {
+	if t.own.flags&ended != 0 {
+		return
+	}
+	t.own.flags |= canceled
+	t.stopWaiting(ByCancel)
+	for inner := t.more.scope; inner != nil; inner = inner.outer {
+		inner.cancel()
 	}
 }
 

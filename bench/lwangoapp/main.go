@@ -123,7 +123,7 @@ func fanOut(url string) lwango.Handler {
 		for i := range asked {
 			asked[i] = loop.Go(req.Thread, ask)
 		}
-		texts, errs := loop.AwaitAll(req.Thread, tasks.FanOutLimit, asked...)
+		texts, errs := loop.Collect(req.Thread, tasks.FanOutLimit, asked...)
 		if err := errors.Join(errs...); err != nil {
 			return resp.Error(502, err)
 		}

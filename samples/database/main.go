@@ -122,7 +122,7 @@ func (s *stores) both(limit time.Duration) lwango.Handler {
 		ask := func(find func(context.Context, int64) (item, error)) *loop.Promise[item] {
 			return lwango.Call(req, limit, func(ctx context.Context) (item, error) { return find(ctx, id) })
 		}
-		items, errs := loop.AwaitAll(req.Thread, limit, ask(s.findPgx), ask(s.findRedis))
+		items, errs := loop.Collect(req.Thread, limit, ask(s.findPgx), ask(s.findRedis))
 		if err := errors.Join(errs...); err != nil {
 			return failed(resp, err)
 		}

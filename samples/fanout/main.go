@@ -36,30 +36,25 @@ func main() {
 	lwango.Main()
 }
 
+// askAll begins to ask all of the upstreams.
+func askAll(req *lwango.Request) []*loop.Promise[answer] {
+	u := url.URL{Path: req.SubPath(), RawQuery: req.RawQuery()} // what is behind /first or /all
+	target := u.RequestURI()
+	asked := make([]*loop.Promise[answer], len(upstreams))
+	for i, address := range upstreams {
+		asked[i] = loop.Go(req.Thread, func(t *loop.Thread) (answer, error) {
+			return ask(t, address, target)
+		})
+	}
+	return asked
+}
+
 // first gives the first good answer, and closes the connections to the other upstreams.
 func first(req *lwango.Request, resp *lwango.Response) int {
-	target := rest(req)
-	var found loop.Promise[answer]
-	err := req.Scope(func() error {
-		var failed []error // no lock: the threads of a loop take turns
-		for _, address := range upstreams {
-			req.Go(func(t *loop.Thread) error {
-				if a, err := ask(t, address, target); err == nil {
-					found.Resolve(a)
-				} else if failed = append(failed, err); len(failed) == len(upstreams) {
-					found.Reject(errors.Join(failed...))
-				}
-				return nil // an error would end the others
-			})
-		}
-		_, err := found.Await(req.Thread, *timeout)
-		req.Cancel() // ends the waits of those that still ask
-		return err
-	}) // all of them have ended here
+	a, err := loop.First(req.Thread, *timeout, askAll(req)...)
 	if err != nil {
 		return failure(err)
 	}
-	a, _ := found.Value()
 	if a.contentType != "" {
 		resp.Header().Set("Content-Type", a.contentType)
 	}
@@ -70,18 +65,11 @@ func first(req *lwango.Request, resp *lwango.Response) int {
 
 // all says in JSON what each of the upstreams has answered. One good answer is a success.
 func all(req *lwango.Request, resp *lwango.Response) int {
-	target := rest(req)
-	var asked []*loop.Promise[answer]
-	for _, address := range upstreams {
-		asked = append(asked, loop.Go(req.Thread, func(t *loop.Thread) (answer, error) {
-			return ask(t, address, target)
-		}))
-	}
-	answers, errs := loop.AwaitAll(req.Thread, -1, asked...) // ask has its own limit
+	answers, errs := loop.Collect(req.Thread, *timeout, askAll(req)...)
 	failed := 0
 	for i, err := range errs {
 		if err != nil {
-			answers[i].Error = err.Error()
+			answers[i].Upstream, answers[i].Error = upstreams[i], err.Error()
 			failed++
 		}
 	}
@@ -95,12 +83,6 @@ func all(req *lwango.Request, resp *lwango.Response) int {
 		return failure(errors.Join(errs...))
 	}
 	return 200
-}
-
-// rest is what the request has behind /first or /all, for which the upstreams are asked.
-func rest(req *lwango.Request) string {
-	u := url.URL{Path: req.SubPath(), RawQuery: req.RawQuery()}
-	return u.RequestURI()
 }
 
 // failure is the status of a request that no upstream has answered well.
