@@ -335,7 +335,7 @@ func session(_ *loop.Thread, s *stream.Conn) error {
 func ExampleServeStreams() {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
 	defer stop()
-	if err := lwango.ServeStreams(ctx, "127.0.0.1:7000", 0, stream.Session(session)); err != nil {
+	if err := lwango.ServeStreams(ctx, "127.0.0.1:7000", -1, stream.Session(session)); err != nil {
 		log.Fatal(err)
 	}
 }

@@ -170,9 +170,10 @@ func ParseFlags() {
 }
 
 // Get asks another server for url, which begins with http:// or https://, and waits for the head of
-// its answer. limit is for the whole exchange, including reads of resp.Body; waits also end when
-// the client of req leaves. Redirects are not followed. Connections are kept for further requests.
-// See package client for the errors, for other methods, and for threads that req has started.
+// its answer. limit is for the whole exchange, including reads of resp.Body; negative: without
+// limit. Waits also end when the client of req leaves. Redirects are not followed. Connections are
+// kept for further requests. See package client for the errors, for other methods, and for threads
+// that req has started.
 func Get(req *Request, limit time.Duration, url string) (*client.Response, error) {
 	return client.Get(req.Thread, limit, url)
 }
@@ -203,8 +204,8 @@ func ValueOf[T any](ctx context.Context, key *Key[T]) (v T, ok bool) {
 // Request.User.
 func UserOf(ctx context.Context) string { return conn.UserOf(ctx) }
 
-// Call begins f as Await does, and returns a promise of its result, for loop.Collect, loop.First and
-// req.AwaitAny: so several functions run at the same time. See conn.Call.
+// Call begins f as Await does, and returns a promise of its result, for loop.Collect, loop.First
+// and req.AwaitAny: so several functions run at the same time. See conn.Call.
 func Call[T any](req *Request, d time.Duration,
 	f func(ctx context.Context) (T, error)) *loop.Promise[T] {
 	return conn.Call(req, d, f)

@@ -90,8 +90,7 @@ type Server struct {
 	// lwango.conf.
 	Limits
 
-	// Grace is how long a stop waits for requests in flight, 24 h at most; 0: 5 s; negative: not at
-	// all.
+	// Grace is how long a stop waits for requests in flight, 24 h at most; 0: 5 s; negative: 24 h.
 	Grace time.Duration
 
 	Threads int          // loops; 0: one for each CPU
@@ -132,7 +131,7 @@ type Listener struct {
 
 	// Streams handles connections that do not speak HTTP; nil: they speak HTTP. It is called whenever
 	// a connection has something to read: see stream.Serve. MaxConnections does not count them. Idle
-	// is how long a connection may have nothing to read; 0: without limit.
+	// is how long a connection may have nothing to read; 0 or negative: without limit.
 	Streams func(t *loop.Thread, s *stream.Conn) error
 	Idle    time.Duration
 }
@@ -173,13 +172,16 @@ func ListenAndServe(ctx context.Context, addr string, h Service) error {
 
 // ServeStreams serves connections that do not speak HTTP, on loops for all CPUs, until ctx ends. It
 // calls h when a connection has something to read, on a thread of the connection's own: see
-// stream.Serve. A connection may be idle for idle; 0: without limit. Server.Listeners offers the
-// same for a server that does other things as well.
+// stream.Serve. A connection may be idle for idle; negative: without limit. Server.Listeners offers
+// the same for a server that does other things as well.
 //
 // A handler may also stay with its connection, and read message after message: stream.Session makes
 // h of such a handler, whose reads end at a stop, as in the example.
 func ServeStreams(ctx context.Context, addr string, idle time.Duration,
 	h func(t *loop.Thread, s *stream.Conn) error) error {
+	if idle == 0 {
+		idle = 1 // for a Listener, 0 is no limit
+	}
 	return Server{Listeners: []Listener{{Addr: addr, Streams: h, Idle: idle}}}.Serve(ctx)
 }
 
@@ -248,7 +250,7 @@ func (s Server) source() config.Source {
 		listeners = append([]Listener{own}, listeners...)
 	}
 	for _, l := range listeners {
-		lc := config.Listener{Streams: l.Streams, Idle: l.Idle, HTTP2: l.HTTP2,
+		lc := config.Listener{Streams: l.Streams, Idle: cmp.Or(l.Idle, -1), HTTP2: l.HTTP2,
 			TrustedProxies: l.TrustedProxies, ProxyFields: l.ProxyFields, ProxyProtocol: l.ProxyProtocol}
 		lc.Listen, lc.Given, lc.TLS.Config = l.Addr, l.Socket, l.TLS
 		if l.ACME {

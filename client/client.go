@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"net/url"
 	"strconv"
 	"strings"
@@ -55,6 +56,8 @@ const (
 	// maxAge is how long a connection is used: a new server behind a load balancer gets no requests of
 	// older connections.
 	maxAge = time.Hour
+	// forever is a limit of time that nothing reaches, with room to add to it.
+	forever = time.Duration(math.MaxInt64 / 2)
 	// maxOrigins is how many servers a Client remembers. Handlers may take addresses from requests.
 	maxOrigins = 256
 )
@@ -121,7 +124,7 @@ type Request struct {
 	// then the body is sent in chunks, which servers of HTTP/1.0 do not know.
 	Length int64
 
-	// MaxBody is how many bytes the answer's body may have; 0: 16 MiB.
+	// MaxBody is how many bytes the answer's body may have; 0: 16 MiB; negative: no limit.
 	MaxBody int64
 
 	// Follow is how many redirects to follow. The last answer is the result. Another server gets no
@@ -152,13 +155,16 @@ func (c *Client) Get(t *loop.Thread, limit time.Duration, url string) (*Response
 }
 
 // Do sends a request and waits for the head of the answer, whatever its status; t is the calling
-// thread. limit is for the whole exchange, including reads of the body; but it does not end a wait
-// of Request.From.
+// thread. limit is for the whole exchange, including reads of the body; negative: without limit. It
+// does not end a wait of Request.From.
 //
 // Besides those of this package, the error may be loop.ErrClientGone or loop.ErrCanceled: the
 // thread's client has left. Everything is closed then. A request of a method that may be repeated
 // is sent a second time if an idle connection has ended without an answer (RFC 9110 section 9.2.2).
 func (c *Client) Do(t *loop.Thread, limit time.Duration, r *Request) (*Response, error) {
+	if limit < 0 {
+		limit = forever
+	}
 	until := time.Now().Add(limit)
 	if by, ok := t.Deadline(); ok && by.Before(until) {
 		until = by
@@ -208,6 +214,9 @@ func redirects(status int) bool {
 func (c *Client) send(t *loop.Thread, r *Request, u *url.URL, method string, body bodyContent,
 	foreign bool, until time.Time) (*Response, error) {
 	limit := cmp.Or(r.MaxBody, maxBody)
+	if limit < 0 {
+		limit = math.MaxInt64
+	}
 	u.Host = strings.TrimSuffix(u.Host, ":") // an empty port is none (RFC 3986 section 3.2.3)
 	g, err := c.group(t, u, until)
 	if err != nil {

@@ -11,7 +11,7 @@
 // without holding its loop. A Client has the connections that are kept between such requests, for
 // all loops of the process; internal/upstream chooses among them and makes new ones, over TLS if
 // the address says so. There is no cache, no cookie jar and no proxy; what a request of net/http's
-// kind needs beyond that runs in Thread.Await.
+// kind needs beyond that runs in Thread.Await. Package loop says what 0 and a negative limit mean.
 //
 //	client.go  Client, Request, Response
 //	fetch.go   Body: a Client's exchange, and the answer's body as it comes

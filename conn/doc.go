@@ -19,7 +19,8 @@
 // the handler returns, it has the status of Response.SetStatus.
 //
 // Request and Response belong to that thread until the Handler returns. The handler may keep
-// strings that it took from them, but no byte views.
+// strings that it took from them, but no byte views. Package loop says what 0 and a negative limit
+// of time mean.
 //
 // A program that makes its own loops serves with a Server:
 //

@@ -65,7 +65,10 @@ var (
 // usual takes silence for no fault, so the rate, which a silent client does not keep, does not
 // count either.
 func setSilence(p *stream.Pace, d time.Duration, set *settings) {
-	if p.Idle = d; d < 0 || d > set.BodyTimeout {
+	if p.Idle = d; d == 0 {
+		p.Idle = 1 // for a Pace, 0 is no limit
+	}
+	if d < 0 || d > set.BodyTimeout {
 		p.MinRate = 0
 	}
 }

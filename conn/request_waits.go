@@ -279,8 +279,8 @@ func (v valued) Value(key any) any {
 // has found no worker by then; the error of the promise is loop.ErrNoWorker at the limit, and
 // otherwise loop.ErrCanceled. The other errors are those of Await.
 //
-// The promise is settled when f has returned. A wait for it has a limit of its own. f's context also
-// ends when loop.Collect or loop.First do not want the result any more.
+// The promise is settled when f has returned. A wait for it has a limit of its own. f's context
+// also ends when loop.Collect or loop.First do not want the result any more.
 func Call[T any](r *Request, d time.Duration,
 	f func(ctx context.Context) (T, error)) *loop.Promise[T] {
 	if r.over() {

@@ -37,6 +37,18 @@
 // functions given to Post, or before Run. Methods of a Thread are called by that thread, on its own
 // coroutine. Post and Stop are for any goroutine.
 //
+// # Limits of time
+//
+// All packages of this module mean the same by a limit of time, and by most others:
+//
+//   - As an argument, such as the d of AwaitAny or of stream.Dial, a negative limit is none, and 0
+//     does not wait: what is there counts.
+//   - As a field, such as those of conn.Limits or lwango.Server.Grace, a negative limit is none,
+//     and 0 stands for the default, which the field's documentation gives.
+//
+// Sleep, After and the like take a time that is to pass. There a negative one counts as 0, as with
+// package time.
+//
 // # For handlers and programs
 //
 //	Thread                            a request's, or one that the program has started: its waits

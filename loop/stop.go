@@ -24,12 +24,13 @@ func (s *stopper) Expire() { s.loop.killAll() }
 
 // Stop ends the loop's threads, so that Run returns. Idle threads run once more, and Stopping is
 // true then: a listener accepts waiting connections, a connection reads what was sent. The other
-// threads have the grace period to finish. Then those that are left are killed, which runs their
-// deferred calls. Any goroutine may call Stop. A second call can only shorten the grace period.
+// threads have the grace period to finish; negative: as long as they take. Then those that are left
+// are killed, which runs their deferred calls. Any goroutine may call Stop. A second call can only
+// shorten the grace period.
 func (l *Loop) Stop(grace time.Duration) {
 	_ = l.Post(func() {
-		at := l.after(max(grace, 0))
-		if !l.stop.grace.Pending() || at < l.stop.grace.At() {
+		at := l.after(grace)
+		if at != never && (!l.stop.grace.Pending() || at < l.stop.grace.At()) {
 			l.wheel.Add(&l.stop.grace, at)
 		}
 		if l.stop.stopping {

@@ -14,7 +14,8 @@ import (
 
 // Dialer makes connections. The zero value is ready for use.
 type Dialer struct {
-	// Timeout limits the whole Dial, the look-up of the name included; 0: only the kernel's limits.
+	// Timeout limits the whole Dial, the look-up of the name included; 0 or negative: only the
+	// kernel's limits.
 	Timeout time.Duration
 
 	// FallbackDelay is how long Dial tries one address of a name alone, before it tries the next
@@ -30,10 +31,13 @@ type Dialer struct {
 	Source netip.Addr
 }
 
-// Dial is Dialer.Dial with a timeout; 0: none.
-func Dial(t *loop.Thread, timeout time.Duration, network, address string) (*Conn, error) {
-	d := Dialer{Timeout: timeout}
-	return d.Dial(t, network, address)
+// Dial is Dialer.Dial within d; negative: without limit.
+func Dial(t *loop.Thread, d time.Duration, network, address string) (*Conn, error) {
+	if d == 0 {
+		d = 1 // for a Dialer, 0 is no limit
+	}
+	by := Dialer{Timeout: d}
+	return by.Dial(t, network, address)
 }
 
 // Dial connects to an address: network "tcp", "tcp4" or "tcp6" with host:port, or "unix" with a

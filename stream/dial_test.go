@@ -345,7 +345,7 @@ func TestDialEndsWithItsThread(t *testing.T) {
 			}
 			var dialing, ended loop.Promise[int]
 			before := 0
-			srv, err := stream.Serve(l, "tcp", "127.0.0.1:0", 0, func(
+			srv, err := stream.Serve(l, "tcp", "127.0.0.1:0", -1, func(
 				th *loop.Thread, s *stream.Conn,
 			) error {
 				before = openDescriptors(t)
@@ -357,7 +357,7 @@ func TestDialEndsWithItsThread(t *testing.T) {
 			})
 			must.Do(t, err)
 			l.Go(func(th *loop.Thread) {
-				c, err := stream.Dial(th, 0, "tcp", srv.Addr().String())
+				c, err := stream.Dial(th, -1, "tcp", srv.Addr().String())
 				must.Do(t, err)
 				_, _ = c.Write([]byte("x"))
 				_, _ = dialing.Await(th, -1)
@@ -418,8 +418,8 @@ func TestDialWithoutDescriptors(t *testing.T) {
 		l.Go(func(th *loop.Thread) {
 			before := openDescriptors(t)
 			restore := noDescriptors(t)
-			_, err := stream.Dial(th, 0, "tcp", "127.0.0.1:"+port)
-			_, unixErr := stream.Dial(th, 0, "unix", "/no/matter")
+			_, err := stream.Dial(th, -1, "tcp", "127.0.0.1:"+port)
+			_, unixErr := stream.Dial(th, -1, "unix", "/no/matter")
 			restore()
 			wants(t, "tcp", err, syscall.EMFILE, "dial")
 			wants(t, "unix", unixErr, syscall.EMFILE, "dial")

@@ -12,7 +12,7 @@
 // between messages. HTTP is the business of package conn.
 //
 // A Conn belongs to its loop: only the loop's threads may call its methods, unless a method says
-// otherwise.
+// otherwise. Package loop says what 0 and a negative limit of time mean.
 //
 // # Files
 //

@@ -31,9 +31,9 @@ type Server struct {
 // loop with callbacks. It must be called on the loop, or before the loop runs. Each connection has
 // a thread of its own; whenever there is something to read, the loop calls the handler on that
 // thread. The handler may wait like any thread. If it returns nil or ErrWouldBlock, the connection
-// waits without a coroutine until there is more to read, at most for the time idle; 0: without
-// limit. If it returns any other error, such as io.EOF for an orderly end, the loop closes the
-// connection.
+// waits without a coroutine until there is more to read, at most for the time idle; negative:
+// without limit. If it returns any other error, such as io.EOF for an orderly end, the loop closes
+// the connection.
 //
 // The cheapest handler reads all that has arrived (after SetNoWait, until ErrWouldBlock) and
 // returns. If the handler leaves something unread, the loop calls it again. If the handler does not
@@ -80,9 +80,6 @@ func ServeFD(l *loop.Loop, fd int, idle time.Duration, open *atomic.Int64,
 func (srv *Server) serve(l *loop.Loop, fd int, idle time.Duration,
 	handler func(t *loop.Thread, s *Conn) error) (err error) {
 	srv.loop, srv.idle, srv.handler = l, idle, handler
-	if idle <= 0 {
-		srv.idle = -1
-	}
 	srv.listener, err = l.Accept(fd, srv.accept)
 	return err
 }

@@ -28,7 +28,7 @@ func TestServe(t *testing.T) {
 				addr, m.Loops = filepath.Join(t.TempDir(), "socket"), 1
 			}
 			ls := loops.Start(t, m, quiet, func(l *loop.Loop) {
-				srv, err := stream.Serve(l, network, addr, 0, func(
+				srv, err := stream.Serve(l, network, addr, -1, func(
 					th *loop.Thread, s *stream.Conn,
 				) error {
 					if l.Current() != th || s.RemoteAddr().Network() != network {
@@ -126,7 +126,7 @@ func TestServeEndsWithTheInput(t *testing.T) {
 						calls++
 						return handler(th, s)
 					}
-					srv, err := stream.Serve(l, "tcp", "127.0.0.1:0", 0, counting)
+					srv, err := stream.Serve(l, "tcp", "127.0.0.1:0", -1, counting)
 					must.Do(t, err)
 					c := caller(t, srv.Addr().String()).(*net.TCPConn)
 					_, _ = io.WriteString(c, "some input")
@@ -170,10 +170,10 @@ func TestServeIdleTimeout(t *testing.T) {
 		srv, err := stream.Serve(l, "tcp", "127.0.0.1:0", idle, handler)
 		must.Do(t, err)
 		l.Go(func(th *loop.Thread) {
-			silent, err := stream.Dial(th, 0, "tcp", srv.Addr().String())
+			silent, err := stream.Dial(th, -1, "tcp", srv.Addr().String())
 			must.Do(t, err)
 			defer silent.Close()
-			other, err := stream.Dial(th, 0, "tcp", srv.Addr().String())
+			other, err := stream.Dial(th, -1, "tcp", srv.Addr().String())
 			must.Do(t, err)
 			defer other.Close()
 			until := func(n *int) {
@@ -217,7 +217,7 @@ func TestServeStops(t *testing.T) {
 		addr := "127.0.0.1:0"
 		stuck := make(chan struct{}, 1)
 		ls := loops.Start(t, m, quiet, func(l *loop.Loop) {
-			srv, err := stream.Serve(l, "tcp", addr, 0, func(
+			srv, err := stream.Serve(l, "tcp", addr, -1, func(
 				th *loop.Thread, s *stream.Conn,
 			) error {
 				s.SetNoWait(true)
@@ -264,7 +264,7 @@ func TestSession(t *testing.T) {
 		m.Loops = 1
 		ended := make(chan error, 2)
 		ls := loops.Start(t, m, quiet, func(l *loop.Loop) {
-			srv, err := stream.Serve(l, "tcp", addr, 0, stream.Session(
+			srv, err := stream.Serve(l, "tcp", addr, -1, stream.Session(
 				func(_ *loop.Thread, s *stream.Conn) error {
 					_, err := io.Copy(struct{ io.Writer }{s}, struct{ io.Reader }{s})
 					ended <- err

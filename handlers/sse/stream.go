@@ -26,6 +26,7 @@
 package sse
 
 import (
+	"cmp"
 	"errors"
 	"net/http"
 	"sync"
@@ -39,8 +40,7 @@ import (
 // returns; under Serve, only the Handler's methods.
 type Stream struct {
 	// KeepAlive is the silence after which AwaitAny sends a comment, so that proxies do not take
-	// the connection for dead. Open sets it to 15 seconds; the handler may change it. Zero or less:
-	// no comments.
+	// the connection for dead; 0: 15 seconds; negative: no comments.
 	KeepAlive time.Duration
 
 	thread *loop.Thread
@@ -87,7 +87,7 @@ func Open(req *conn.Request, resp *conn.Response) (*Stream, error) {
 	if req.Method() == http.MethodHead {
 		return nil, errHead
 	}
-	s := &Stream{KeepAlive: 15 * time.Second, thread: req.Thread, resp: resp}
+	s := &Stream{thread: req.Thread, resp: resp}
 	s.sent = s.now()
 	if id, ok := req.Layer().HeaderView("Last-Event-ID"); ok && validID(string(id)) {
 		s.ensureExtra().last = string(id)
@@ -163,15 +163,18 @@ func (s *Stream) setWriteDeadline(by time.Time) {
 	}
 }
 
+// keepAlive is Stream.KeepAlive where that is 0.
+const keepAlive = 15 * time.Second
+
 // now returns the present time by the loop's clock.
 func (s *Stream) now() time.Duration { return s.thread.Loop().Clock(time.Now()) }
 
 // untilComment returns the time until a comment is due; negative: no comment will be due.
 func (s *Stream) untilComment() time.Duration {
-	if s.KeepAlive <= 0 {
+	if s.KeepAlive < 0 {
 		return -1
 	}
-	return max(s.sent+s.KeepAlive-s.now(), 0)
+	return max(s.sent+cmp.Or(s.KeepAlive, keepAlive)-s.now(), 0)
 }
 
 // AwaitAny waits like the request's own AwaitAny, at most d (negative: without limit), and sends

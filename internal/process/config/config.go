@@ -49,6 +49,9 @@ import (
 	"github.com/lwango/lwango/stream"
 )
 
+// maxGrace is Grace or Drain where these have no limit.
+const maxGrace = 24 * time.Hour
+
 // Config is a checked configuration, and what is made of it. The `toml` tags are the keys of the
 // file; Load computes the fields without a tag.
 type Config struct {
@@ -61,10 +64,10 @@ type Config struct {
 
 	// Process.
 
-	// Grace is for requests in flight when the server is stopped; -1: they have no time.
+	// Grace is for requests in flight when the server is stopped; -1: they have 24h.
 	Grace time.Duration `toml:"grace" min:"-1" max:"24h" default:"5s"`
 	// Drain is for the requests, streams and WebSockets of a server that another one has replaced; -1:
-	// they have no time.
+	// they have 24h.
 	Drain time.Duration `toml:"drain" min:"-1" max:"24h" default:"1m"`
 	// PIDFile has the number of the process, for -upgrade; empty: there is none.
 	PIDFile string `toml:"pid_file"`

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -74,8 +75,8 @@ t.conf:3: spool_dir: create a file in DIR/none: no such file or directory`},
 			`t.conf:1: spool_dir: create a file in /dev/null: not a directory
 t.conf:2: max_connections_per_address: must be between -1 and 100000000, found -2`},
 		{"a hasty watchdog", "watchdog = \"100us\"",
-			`t.conf:1: watchdog: must be at least 1ms, or -1, which is none`},
-		{"no grace", "grace = \"0s\"", `t.conf:1: grace: must be at least 1ms, or -1, which is none`},
+			`t.conf:1: watchdog: must be at least 1ms, or -1, which is no limit`},
+		{"no grace", "grace = \"0s\"", `t.conf:1: grace: must be at least 1ms, or -1, which is no limit`},
 		{"less than none", "drain = \"-1m\"", `t.conf:1: drain: must be between -1 and 24h, found -1m`},
 		{"none is not for all", "header_timeout = -1",
 			`t.conf:1: header_timeout: expected a duration such as "15s", found the integer -1`},
@@ -537,11 +538,11 @@ func FuzzConfig(f *testing.F) {
 	})
 }
 
-// TestNoTime: -1 is none for grace, drain and watchdog, as it is for limits.
-func TestNoTime(t *testing.T) {
+// TestNoLimit: -1 is no limit for grace, drain and watchdog, as for all limits.
+func TestNoLimit(t *testing.T) {
 	t.Parallel()
 	c := must.Get(source().Parse("t.conf", "grace = -1\ndrain = -1\nwatchdog = -1\n"))(t)
-	if c.Grace != 0 || c.Drain != 0 || c.Watchdog > 0 {
+	if c.Grace != 24*time.Hour || c.Drain != 24*time.Hour || c.Watchdog > 0 {
 		t.Errorf("grace %v, drain %v, watchdog %v", c.Grace, c.Drain, c.Watchdog)
 	}
 }

@@ -45,7 +45,8 @@ type Source struct {
 	Around   handlers.Middleware // the program's own, around every choice of a route; nil: none
 
 	// Code has the settings of a program that starts a server in code. Its fields that are not zero
-	// replace the keys of the file, and a negative Grace means none. nil: the server is the process.
+	// replace the keys of the file, and a negative Grace means maxGrace. nil: the server is the
+	// process.
 	Code *Config
 
 	AccessLog func(*conn.AccessEntry) // the program's; nil: none
@@ -112,7 +113,7 @@ func (s Source) Parse(name, text string) (*Config, error) {
 		"grace": &c.Grace, "drain": &c.Drain, "watchdog": &c.Watchdog,
 	} {
 		if 0 <= *d && *d < time.Millisecond {
-			c.Table.Errorf(key, "must be at least 1ms, or -1, which is none")
+			c.Table.Errorf(key, "must be at least 1ms, or -1, which is no limit")
 		}
 	}
 	c.checkConfine(s)
@@ -123,7 +124,11 @@ func (s Source) Parse(name, text string) (*Config, error) {
 	if err := s.override(c, wd); err != nil {
 		return nil, err
 	}
-	c.Grace, c.Drain = max(c.Grace, 0), max(c.Drain, 0)
+	for _, d := range []*time.Duration{&c.Grace, &c.Drain} { // see Config
+		if *d < 0 {
+			*d = maxGrace
+		}
+	}
 	c.checkHeaders()
 	c.checkAccessLogs()
 	if s.Code != nil && c.ErrorLog.Table.Has("format") {

@@ -34,7 +34,7 @@ func TestWaitOfAStuckLoop(t *testing.T) {
 		})
 	s.File = filepath.Join(t.TempDir(), "lwango.conf")
 	s.Listen = []string{"127.0.0.1:0"}
-	must.Write(t, s.File, "threads = 1\ngrace = -1\naccess_log = { path = \"access.log\" }\n"+
+	must.Write(t, s.File, "threads = 1\ngrace = \"1ms\"\naccess_log = { path = \"access.log\" }\n"+
 		route("prefix = \"/\"\nmodule = \"hold\"\n"))
 	config := must.Get(s.Load())(t)
 	srv := must.Get(server.Start(s, config))(t)

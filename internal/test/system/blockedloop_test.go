@@ -32,7 +32,7 @@ func spin() {
 func TestStopOfAStuckLoop(t *testing.T) {
 	servers := map[string]*program.Server{}
 	for _, path := range []string{"/lock", "/spin"} {
-		s := startStrained(t, "threads = 1\ngrace = -1\nwatchdog = \"20ms\"")
+		s := startStrained(t, "threads = 1\ngrace = \"1ms\"\nwatchdog = \"20ms\"")
 		for range 2 {
 			go func() { _, _ = fetch(s, path) }()
 		}
