@@ -218,6 +218,18 @@ func HTTP(h http.Handler) Handler { return conn.HTTP(h) }
 // less.
 func HTTPOnLoop(h http.Handler) Handler { return conn.HTTPOnLoop(h) }
 
+// HTTPMiddleware makes middleware for native handlers of middleware of net/http, which runs off the
+// loop and may block. The handlers stay on their loop. See conn.HTTPMiddleware.
+func HTTPMiddleware(m func(next http.Handler) http.Handler) Middleware {
+	return conn.HTTPMiddleware(m)
+}
+
+// HTTPMiddlewareOnLoop is HTTPMiddleware for middleware that does not block: it runs on the
+// request's thread, and costs less.
+func HTTPMiddlewareOnLoop(m func(next http.Handler) http.Handler) Middleware {
+	return conn.HTTPMiddlewareOnLoop(m)
+}
+
 // Main runs the server according to the command line, until a signal stops it. It does not return:
 // it exits with 0 when stopped, 1 after a failure, 2 if the command line or the configuration is
 // wrong. If a handler blocks its loop when the grace period of the stop is over, Main exits with 1

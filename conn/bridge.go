@@ -108,6 +108,8 @@ func (b *onLoop) end(x *exchange) {
 type loopBody struct {
 	from *Body // nil: closed
 	req  *http.Request
+	data []byte // read ahead, see replacedBody
+	err  error  // behind data
 }
 
 // Read implements io.Reader.
@@ -115,7 +117,16 @@ func (b *loopBody) Read(p []byte) (int, error) {
 	if b.from == nil {
 		return 0, http.ErrBodyReadAfterClose
 	}
-	n, err := b.from.Read(p)
+	var n int
+	var err error
+	if len(b.data) > 0 || b.err != nil {
+		n = copy(p, b.data)
+		if b.data = b.data[n:]; len(b.data) == 0 {
+			err, b.err = b.err, nil
+		}
+	} else {
+		n, err = b.from.readSent(p)
+	}
 	if err == io.EOF && b.from.chunked() {
 		addTrailer(b.req, b.from.trailer())
 	}

@@ -45,7 +45,7 @@ func (w *Response) open(status int, h http.Header) {
 // returned, too.
 func (w *Response) end(trailer []Field) { w.trailer = trailer }
 
-func (w *Response) setReadDeadline(t time.Time) { w.x.via.setReadDeadline(t) }
+func (w *Response) setReadDeadline(t time.Time) { w.via.setReadDeadline(t) }
 
 // appendFields appends the fields of h, sorted by name, without what must not be sent.
 func appendFields(fields []Field, h http.Header) []Field {
@@ -131,7 +131,7 @@ func (w *Response) sendPart(f seekable, off, n int64, src io.Reader) (int64, err
 			}
 			w.left -= n
 		}
-		if err := w.x.via.file(f, off, n); err != nil {
+		if err := w.via.file(f, off, n); err != nil {
 			return 0, err // how much of it has gone out is unknown
 		}
 		w.bytes += n

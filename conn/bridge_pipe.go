@@ -376,7 +376,7 @@ func (c *bridge) sendDirect(p []byte) bool {
 		return false
 	}
 	w := c.resp
-	d := w.x.via.direct()
+	d := w.via.direct()
 	switch {
 	case d == nil, !d.mayWrite(), c.duplex.Held() > 0:
 		return false
@@ -402,7 +402,7 @@ func (c *bridge) readDirect(p []byte) int {
 	}
 	b := &c.resp.x.req.body
 	d := b.x.via.direct()
-	if d == nil || b.state != bodyOpen || b.ask {
+	if d == nil || b.state != bodyOpen || b.ask || b.replacement != nil {
 		return 0
 	}
 	to := p

@@ -30,6 +30,8 @@
 // # For handlers and programs
 //
 //	Handler, HTTP, HTTPOnLoop         what answers requests; handlers of net/http as such
+//	HTTPMiddleware                    middleware of net/http around them
+//	HTTPMiddlewareOnLoop
 //	Request, Response, Body           one exchange
 //	Header, Field, RequestIDField     its fields
 //	Await, Call                       functions that block, off the loop
@@ -139,6 +141,8 @@
 //	bridge.go              http.Handler as a Handler: HTTP, HTTPOnLoop, the http.Request
 //	bridge_writer.go       the http.ResponseWriter of an http.Handler
 //	bridge_answer.go       how an http.Handler's answer becomes a Response
+//	bridge_middleware.go   middleware of net/http around a Handler
+//	bridge_pair.go         a thread and a goroutine that take turns, for that
 //	bridge_share.go        how many handlers off the loop HTTP/2 may have at a time
 //	bridge_pipe.go         the pipes between a handler off the loop and its thread
 //	bridge_carry.go        the thread of a handler off the loop, which moves bytes meanwhile

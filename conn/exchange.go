@@ -118,7 +118,8 @@ func (x *exchange) clear() {
 	x.req.head.Reset()
 	x.req.raw = nil
 	x.req.body.over(ErrComplete) // the next client must not read this body
-	x.c, x.via, x.set, x.fullLog = nil, noRequest, nil, nil
+	x.c, x.set, x.fullLog = nil, nil, nil
+	x.carry(noRequest)
 	if x.entry != nil {
 		*x.entry = AccessEntry{}
 	}
@@ -134,8 +135,11 @@ func (x *exchange) abandon() {
 	x.resp.endTap(errAborted)
 	x.resp.phase = complete
 	x.req.body.over(ErrComplete)
-	x.via = noRequest
+	x.carry(noRequest)
 }
+
+// carry makes v the carrier of the exchange that there is.
+func (x *exchange) carry(v carrier) { x.via, x.resp.via = v, v }
 
 // canceled ends the request's context, if it has one.
 func (x *exchange) canceled(cause error) {
@@ -174,7 +178,7 @@ func called(t *loop.Thread, mark, status int) {
 	}
 	if x != nil && !x.clientLeft && len(x.resp.pages) > 0 {
 		x.finishDuplex() // what is read and made from here on is so in the usual way
-		status = x.errorPage(status)
+		status = x.errorPage(&x.resp, status)
 		x = exchangeOf(t)
 	}
 	if x != nil {

@@ -34,7 +34,7 @@ func Set[T any](req *Request, key *Key[T], v T) {
 		return
 	}
 	req.seen = nil
-	for i := range req.values {
+	for i := int(req.older); i < len(req.values); i++ {
 		if req.values[i].key == key {
 			req.values[i].of = v
 			return
@@ -43,18 +43,23 @@ func Set[T any](req *Request, key *Key[T], v T) {
 	req.values = append(req.values, value{key, v})
 }
 
-// Value returns the value that Set has given the request, or else the one that its context has for
-// key, if SetContext was called; and whether there is one. It is called on the request's thread.
+// Value returns the value that Set has given the request, or the one that the context of SetContext
+// has for key, whichever came last, and whether there is one. It is called on the request's thread.
 // See ValueOf for other goroutines.
 func Value[T any](req *Request, key *Key[T]) (v T, ok bool) {
 	if req.over() {
 		return v, false
 	}
-	of, ok := req.value(key)
+	of, ok := lookUp(req.values[req.older:], key)
+	if !ok && req.x.bound != nil {
+		if of = req.x.ctx.Value(key); of != nil {
+			ok = true
+		} else {
+			of, ok = lookUp(req.values[:req.older], key)
+		}
+	}
 	if ok {
 		v, _ = of.(T) // a nil interface is no T
-	} else if req.x.bound != nil {
-		return ValueOf(req.x.ctx, key)
 	}
 	return v, ok
 }
@@ -66,10 +71,11 @@ type onceOnly struct{}
 
 func (v value) once() bool { return v.of == onceOnly{} }
 
-func (r *Request) value(key any) (of any, ok bool) {
-	for i := range r.values {
-		if r.values[i].key == key {
-			return r.values[i].of, true
+// lookUp returns the last value of that key.
+func lookUp(values []value, key any) (of any, ok bool) {
+	for i := len(values) - 1; i >= 0; i-- {
+		if values[i].key == key {
+			return values[i].of, true
 		}
 	}
 	return nil, false

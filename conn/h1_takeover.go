@@ -31,7 +31,7 @@ func (t *turn) hijack() (net.Conn, *bufio.Reader, error) {
 	setOwner(x, h, true)
 	loop.SetLocal(&c.Thread, nil)
 	x.req.compact()
-	x.via = takenOver
+	x.carry(takenOver)
 	c.turn = nil
 	*t = turn{}
 	return over, r, nil

@@ -59,7 +59,7 @@ func (st *h2stream) take() (*streamConn, error) {
 	l.in.conn, l.out.conn = l, l
 	st.conn = l
 	st.x.hijacked()
-	st.x.via = takenOver
+	st.x.carry(takenOver)
 	st.s.port.stats.Tunnels++
 	return l, nil
 }

@@ -58,6 +58,7 @@ type noted struct {
 	clean     bool   // see SegmentsView
 	listed    bool   // header is what the request has, and head.Fields what the client has sent
 	internal  bool   // not what the client has asked for; see Internal
+	older     uint32 // as many of values are older than the context of SetContext
 	rewrites  int
 	rewritten string // the target that takes the place of the head's; see Rewrite
 	prefix    string

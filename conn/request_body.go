@@ -35,6 +35,10 @@ type Body struct {
 	ask     bool  // the client waits for 100 (Continue)
 
 	tee func(p []byte, whole bool) // see Tee; nil: nobody is told
+
+	// replacement is what a middleware of net/http has put in the place of the body, and reads that;
+	// nil: it has not. See replacedBody.
+	replacement io.Reader
 }
 
 func (b *Body) begin(x *exchange) {
@@ -66,6 +70,14 @@ func (b *Body) checkLength() {
 // (body_timeout, min_rate), io.ErrUnexpectedEOF when the client has left before the end, and an
 // error of package http1 for bad chunks.
 func (b *Body) Read(p []byte) (int, error) {
+	if b.replacement != nil && len(p) > 0 {
+		return b.replacement.Read(p)
+	}
+	return b.readSent(p)
+}
+
+// readSent is Read of what the client sends.
+func (b *Body) readSent(p []byte) (int, error) {
 	if b.state != bodyOpen || len(p) == 0 {
 		return 0, b.err
 	}
@@ -157,6 +169,9 @@ func (b *Body) taken() error {
 // In the chunked coding that may be framing alone, without a byte of the body. The error is Read's,
 // io.EOF at the end of the body.
 func (b *Body) Await() error {
+	if b.replacement != nil && !b.tryOnly {
+		return nil // it may have something, and may wait
+	}
 	if b.state != bodyOpen || b.x.via.arrived() {
 		return b.err
 	}

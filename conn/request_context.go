@@ -2,6 +2,7 @@ package conn
 
 import (
 	"context"
+	"slices"
 
 	"github.com/lwango/lwango/loop"
 )
@@ -43,18 +44,30 @@ func (r *Request) SetContext(ctx context.Context) {
 	if r.over() {
 		return
 	}
+	former := r.x.bound
 	bound := r.replaceContext(ctx)
+	if former != nil {
+		former.Release()
+	}
 	r.Defer(bound.Release)
 }
 
-// replaceContext is SetContext for a caller that releases the binding itself.
+// useContext is SetContext until restore is called.
+func (r *Request) useContext(ctx context.Context) (restore func()) {
+	x := r.x
+	former, formerBound, behind := x.ctx, x.bound, r.older
+	bound := r.replaceContext(ctx)
+	return func() {
+		bound.Release()
+		x.ctx, x.bound, x.lasting, r.seen, r.older = former, formerBound, nil, nil, behind
+	}
+}
+
+// replaceContext makes ctx, with the end of the request, the request's context.
 func (r *Request) replaceContext(ctx context.Context) *loop.Binding {
 	r.Context() // with an end
 	x, outer := r.x, r.x.cancel
 	bound := loop.Bind(r.Thread, ctx)
-	if x.bound != nil {
-		x.bound.Release()
-	}
 	own, cancel := context.WithCancelCause(ctx)
 	x.cancel = func(cause error) {
 		bound.Stop() // this end is the request's, which needs no other to end its waits
@@ -64,7 +77,7 @@ func (r *Request) replaceContext(ctx context.Context) *loop.Binding {
 	if h := takeoverOf(r.Thread); h != nil {
 		h.cancel = x.cancel
 	}
-	x.ctx, x.bound, x.lasting, r.seen = own, bound, nil, nil
+	x.ctx, x.bound, x.lasting, r.seen, r.older = own, bound, nil, nil, uint32(len(r.values))
 	return bound
 }
 
@@ -93,12 +106,7 @@ func (r *Request) withValues(ctx context.Context) context.Context {
 		return ctx
 	}
 	if r.seen == nil {
-		r.seen = &seen{user: r.user}
-		for _, v := range r.values {
-			if !v.once() {
-				r.seen.values = append(r.seen.values, v)
-			}
-		}
+		r.seen = &seen{user: r.user, older: r.older, values: slices.Clone(r.values)}
 	}
 	return &seenContext{ctx, r.seen}
 }
@@ -107,6 +115,7 @@ func (r *Request) withValues(ctx context.Context) context.Context {
 // change any more.
 type seen struct {
 	values []value
+	older  uint32
 	user   string
 }
 
@@ -121,15 +130,18 @@ type userKey struct{}
 
 // Value implements context.Context.
 func (c *seenContext) Value(key any) any {
+	s := c.seen
 	if key == (userKey{}) {
-		return c.seen.user
+		return s.user
 	}
-	for i := range c.seen.values {
-		if v := &c.seen.values[i]; v.key == key {
-			return v.of
-		}
+	if of, ok := lookUp(s.values[s.older:], key); ok {
+		return of
 	}
-	return c.Context.Value(key)
+	if of := c.Context.Value(key); of != nil {
+		return of
+	}
+	of, _ := lookUp(s.values[:s.older], key)
+	return of
 }
 
 // ValueOf returns the value that Set has given the request to which ctx belongs, and whether there

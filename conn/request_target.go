@@ -157,7 +157,7 @@ func (r RequestLayer) Once(key any) bool {
 	if r.over() {
 		return false
 	}
-	if _, ok := r.value(key); ok {
+	if _, ok := lookUp(r.values, key); ok {
 		return false
 	}
 	r.values = append(r.values, value{key, onceOnly{}})

@@ -28,6 +28,7 @@ var (
 // What follows is streamed, in chunks unless Content-Length was set. The two ways do not mix.
 type Response struct {
 	x      *exchange
+	via    carrier  // of x, but see within
 	req    *Request // as the handler has it: of an error page, another one than the client's
 	header Header
 	buf    []byte // gathered by Write; elsewhere a buffer to copy through
@@ -37,6 +38,10 @@ type Response struct {
 
 	made
 }
+
+// within reports whether w is that of a handler within a middleware of net/http, which carries the
+// answer to the response around it.
+func (w *Response) within() bool { return w != &w.x.resp }
 
 // made is what becomes of one answer. Nothing of it is left for the next.
 type made struct {
@@ -125,7 +130,7 @@ const (
 )
 
 func (w *Response) begin(x *exchange) {
-	w.x, w.req, w.phase = x, &x.req, open
+	w.x, w.via, w.req, w.phase = x, x.via, &x.req, open
 }
 
 // reset drops the whole answer. Buffers stay, for the next one. Nothing of hooks and pages does,
@@ -271,7 +276,7 @@ func (w ResponseLayer) Relay(status int, reason string) {
 func (w *Response) SetMaxRate(n int64) {
 	w.live()
 	if w.phase == open || w.phase == streamed {
-		w.x.via.setMaxRate(n)
+		w.via.setMaxRate(n)
 	}
 }
 
@@ -310,7 +315,7 @@ func (w *Response) Abort() {
 // say of this server's connection what is true of the other one's: that the request can be sent
 // again, or has to be sent in another way.
 func (w ResponseLayer) ResetBy(code uint32) bool {
-	if w.x.via.multiplexed() == nil {
+	if w.via.multiplexed() == nil {
 		return false
 	}
 	switch http2.Code(code) {
@@ -332,7 +337,7 @@ func (w *Response) Write(p []byte) (int, error) {
 	if err := w.writable(); err != nil {
 		return 0, err
 	}
-	if a := w.x.subrequest; a != nil && a.most == 0 {
+	if a := w.x.subrequest; a != nil && !w.within() && a.most == 0 {
 		return len(p), a.drop(int64(len(p)))
 	}
 	if len(w.buf)+len(p) <= streamAt && (w.phase == open || len(p) < gather) {
@@ -358,7 +363,8 @@ func (w *Response) Write(p []byte) (int, error) {
 
 // WriteString is Write of a string.
 func (w *Response) WriteString(s string) (int, error) {
-	if w.writable() == nil && len(w.buf)+len(s) <= streamAt && w.x.subrequest == nil {
+	if w.writable() == nil && len(w.buf)+len(s) <= streamAt &&
+		(w.x.subrequest == nil || w.within()) {
 		w.reserve(len(s))
 		w.buf = append(w.buf, s...)
 		return len(s), nil
@@ -439,6 +445,11 @@ func (w *Response) Flush() error {
 	if err := w.writable(); err != nil {
 		return err
 	}
+	if w.within() {
+		if err := w.via.(interface{ mayFlush() error }).mayFlush(); err != nil {
+			return err
+		}
+	}
 	if err := w.stream(w.buf); err != nil {
 		return err
 	}
@@ -462,20 +473,20 @@ func (w *Response) stream(p []byte) error {
 		w.sendHead(cmp.Or(w.early, 200), p, true)
 	}
 	if len(p) == 0 {
-		return w.unlessTapped(w.x.via.writeError())
+		return w.unlessTapped(w.via.writeError())
 	}
-	if a := w.x.subrequest; a != nil && a.most == 0 {
+	if a := w.x.subrequest; a != nil && !w.within() && a.most == 0 {
 		return a.drop(int64(len(p)))
 	}
 	if w.plan.bare && !w.sendsRange() {
 		if a := w.tap; a != nil && a.verdict == Withheld {
 			return errWithheld
 		}
-		w.x.via.spend(0) // nothing else would end an endless body, or let others run meanwhile
+		w.via.spend(0) // nothing else would end an endless body, or let others run meanwhile
 		if w.x.req.Thread.Gone() {
 			return loop.ErrClientGone
 		}
-		return w.x.via.writeError()
+		return w.via.writeError()
 	}
 	return w.piece(p)
 }
@@ -483,7 +494,7 @@ func (w *Response) stream(p []byte) error {
 // content sends what was written or encoded.
 func (w *Response) content(p []byte) error {
 	w.bytes += int64(len(p))
-	return w.x.via.data(p)
+	return w.via.data(p)
 }
 
-func (w *Response) setWriteDeadline(t time.Time) { w.x.via.setWriteDeadline(t) }
+func (w *Response) setWriteDeadline(t time.Time) { w.via.setWriteDeadline(t) }

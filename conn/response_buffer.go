@@ -20,10 +20,10 @@ func (w *Response) slim() {
 		w.buf = nil
 		invariants.Mangle(b[:])
 		buffers.Put(b)
-	case cap(w.buf) > heldBuffer, w.buf != nil && len(w.buf) == 0 && w.x.via.room() == 0:
+	case cap(w.buf) > heldBuffer, w.buf != nil && len(w.buf) == 0 && w.via.room() == 0:
 		w.buf = nil
 	}
-	w.x.via.slim()
+	w.via.slim()
 }
 
 func (w *Response) copyBuffer() []byte {

@@ -159,15 +159,15 @@ func (w *Response) encode(p []byte) error {
 				return err
 			}
 		}
-		w.x.via.spend(n * encodeCost)
+		w.via.spend(n * encodeCost)
 	}
-	return w.x.via.writeError()
+	return w.via.writeError()
 }
 
 // sendCoded sends what the encoder has written.
 func (w *Response) sendCoded() error {
 	if len(w.coded) == 0 {
-		return w.x.via.writeError()
+		return w.via.writeError()
 	}
 	p := w.coded
 	w.coded = w.coded[:0]
@@ -185,7 +185,7 @@ func (w *Response) push() error {
 			return err
 		}
 	}
-	return w.unlessTapped(w.x.via.flush())
+	return w.unlessTapped(w.via.flush())
 }
 
 // rest gives up what the encoder holds while nothing is written. It is called behind push.
@@ -216,7 +216,7 @@ func (w *Response) endBody() {
 		w.unflushed = false
 		_ = w.sendCoded()
 	}
-	w.x.via.end(trailer)
+	w.via.end(trailer)
 }
 
 // encodeBody sends the body that the handler has set through the encoder. n and err are what
@@ -242,7 +242,7 @@ func (w *Response) encodeBody(n int, err error) {
 func (w *Response) encoderFailed(err error) error {
 	w.x.set.Logger.Error("conn: response body cannot be encoded", "error", err,
 		"request_id", w.x.req.ID(), "target", w.x.req.Target())
-	return w.x.via.abort(err)
+	return w.via.abort(err)
 }
 
 // dropEncoder ends the use of the encoder.

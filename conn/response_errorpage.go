@@ -51,8 +51,7 @@ func (w *Response) wantsPage(status int) bool {
 // errorPage asks for a page in place of what the handler has answered with, and returns the status
 // of the answer, whatever page there is. If there is none, the answer stays as it is. The page is
 // that of the status that goes out, which need not be the handler's: see decideAnswer.
-func (x *exchange) errorPage(status int) int {
-	w := &x.resp
+func (x *exchange) errorPage(w *Response, status int) int {
 	if w.phase != open {
 		return status
 	}
@@ -67,8 +66,8 @@ func (x *exchange) errorPage(status int) int {
 		hooks, trailer, rate := len(w.hooks), w.trailer, x.via.setMaxRate(0)
 		x.via.setMaxRate(rate)
 		w.forced = status
-		x.call(func(req *Request, resp *Response) int {
-			made = p(req, resp, status)
+		x.call(func(req *Request, _ *Response) int {
+			made = p(req, w, status)
 			return 0
 		})
 		if exchangeOf(x.req.Thread) != x { // the page's handler has taken the connection over

@@ -41,13 +41,13 @@ func (w *Response) finishWhole(status int) {
 		}
 	}
 	if status >= 400 && w.size == 0 && w.manner == native &&
-		w.x.subrequest == nil && w.x.background == nil {
+		w.x.subrequest == nil && w.x.background == nil && !w.within() {
 		w.setErrorPage(status)
 	}
 	if w.kind == reader {
 		w.dropLarge()
 	}
-	if e := w.x.background; e != nil {
+	if e := w.x.background; e != nil && !w.within() {
 		e.whole = w.kind == gathered || w.kind == given
 	}
 	w.sendHead(status, w.buf, w.kind == reader)
@@ -146,7 +146,7 @@ func (w *Response) sendBody(n int, err error) {
 		err = w.content(w.body)
 	case file:
 		w.bytes = w.size
-		err = w.x.via.file(w.file, w.off, w.size)
+		err = w.via.file(w.file, w.off, w.size)
 	case reader:
 		w.sendFrom(n, err)
 		return
@@ -195,7 +195,7 @@ type ahead struct {
 
 // finishStream ends a body whose head went out before its end was known.
 func (w *Response) finishStream(status int) {
-	if status != 0 && status != w.status && w.x.via.writeError() == nil {
+	if status != 0 && status != w.status && w.via.writeError() == nil {
 		w.x.set.Logger.Warn("conn: status ignored, the head was sent before the handler returned",
 			"sent", w.status, "returned", status, "request_id", w.x.req.ID(),
 			"target", w.x.req.Target())
@@ -212,7 +212,8 @@ func (w *Response) finishStream(status int) {
 // beginning of the body, as far as it was gathered. reading: what makes the answer may still read
 // the request's body.
 func (w *Response) sendHead(status int, first []byte, reading bool) {
-	if a := w.x.subrequest; a != nil { // the status is all that is wanted of it, or status and body
+	if a := w.x.subrequest; a != nil && !w.within() {
+		// The status is all that is wanted of it, or status and body.
 		w.phase, w.status, w.left = streamed, status, w.size
 		w.plan.bare = a.most == 0 || status == 204 || status == 304
 		return
@@ -236,7 +237,7 @@ func (w *Response) sendHead(status int, first []byte, reading bool) {
 	w.decide(status, first)
 	w.plan.reading = reading
 	w.phase, w.status, w.left = streamed, status, w.size
-	w.x.via.head(&w.plan)
+	w.via.head(&w.plan)
 	if w.sendsRange() {
 		w.restoreWhole(size)
 	}
@@ -383,7 +384,7 @@ func (w *Response) sendFrom(n int, err error) {
 // pieceBuffer returns a buffer for the next piece of a body, no more than the client says that it
 // takes. If that is next to nothing it may be so for long: then the piece is only to wait by.
 func (w *Response) pieceBuffer() []byte {
-	room := w.x.via.room()
+	room := w.via.room()
 	if room > fewBytes {
 		return w.copyBuffer()[:min(streamAt, room)]
 	}
@@ -493,8 +494,8 @@ func (w *Response) Inform(status int, header *Header) error {
 	if header != nil {
 		fields = header.fields
 	}
-	w.x.via.interim(status, fields)
-	return w.x.via.flush()
+	w.via.interim(status, fields)
+	return w.via.flush()
 }
 
 // AddTrailer adds a field that is sent behind the body, if that goes out in chunks: the client

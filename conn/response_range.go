@@ -61,7 +61,7 @@ func (w *Response) sendOfPart(p []byte) error {
 		if err = w.unlessTapped(w.send(part)); err == nil && at.left == 0 && !a.lost {
 			err = w.endForClient()
 		}
-	} else if w.x.via.spend(len(p)); a.left { // no write tells that
+	} else if w.via.spend(len(p)); a.left { // no write tells that
 		err = loop.ErrClientGone
 	}
 	if err == nil && at.given && a.done && !a.ended { // nobody wants the rest
@@ -82,14 +82,14 @@ func (w *Response) endForClient() error {
 // comes once more where nothing is held any more, and behind the handler.
 func (w *Response) endPart() {
 	if !w.plan.bare {
-		w.x.via.end(nil)
+		w.via.end(nil)
 	}
 }
 
 // cut aborts an answer that cannot be completed, unless it has ended for its client.
 func (w *Response) cut(err error) {
 	if w.tap == nil || !w.tap.part.given {
-		_ = w.x.via.abort(err)
+		_ = w.via.abort(err)
 	}
 }
 

@@ -100,6 +100,9 @@ const maxTaps = 256
 func (r RequestLayer) Tap(resp *Response, h Handler, t Tap,
 	extra []Field) (status int, withheld bool) {
 	x, th := r.x, r.Thread
+	if resp.within() { // it goes through a middleware of net/http, and another answer goes out
+		return h(r.Request, resp), false
+	}
 	a := x.c.port.spareTap()
 	a.to, a.x = t, x
 	a.copyTo(&a.sub, r.Request, namesNotOfAnother, ofThisAlone, extra)
@@ -276,7 +279,7 @@ func (w *Response) tapPiece(p []byte) error {
 	if !a.take(p) {
 		w.dropTap()
 		if lost {
-			return w.x.via.writeError()
+			return w.via.writeError()
 		}
 	}
 	switch {

@@ -39,7 +39,7 @@ func (w *Response) Hijack() (c net.Conn, r *bufio.Reader, err error) {
 	if err := w.flushForTakeover(); err != nil {
 		return nil, nil, err
 	}
-	return w.x.via.hijack()
+	return w.via.hijack()
 }
 
 // SetCloseCode notes, for the access log, the code with which a WebSocket over a hijacked
@@ -80,7 +80,7 @@ func (w *Response) detach() (net.Conn, *bufio.Reader, error) {
 	if err := w.flushForTakeover(); err != nil {
 		return nil, nil, err
 	}
-	return w.x.via.detach()
+	return w.via.detach()
 }
 
 var errNoConnection = fmt.Errorf("conn: a handler that is asked has no connection: %w",

@@ -67,7 +67,7 @@ func (w ResponseLayer) KeepOpen(k Keeper) (*Tail, error) {
 	x := w.x
 	if w.phase != streamed || w.kind != gathered || w.enc != nil || w.size >= 0 || w.plan.bare ||
 		len(w.buf)+len(w.trailer) > 0 || x.subrequest != nil || x.background != nil || x.duplex != nil ||
-		x.fullLog != nil || x.req.body.state != bodyEnded || w.tap != nil {
+		x.fullLog != nil || x.req.body.state != bodyEnded || w.tap != nil || w.within() {
 		return nil, errNoTail
 	}
 	o, tail := x.via.keepOpen()

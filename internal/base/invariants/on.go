@@ -2,10 +2,7 @@
 
 package invariants
 
-import (
-	"runtime"
-	"sync"
-)
+import "github.com/lwango/lwango/internal/base/goroutine"
 
 // Enabled is a constant, so that what it guards costs nothing without the tag.
 const Enabled = true
@@ -21,28 +18,10 @@ func Mangle(b []byte) {
 type Owner struct{ id uint64 }
 
 // Enter makes the calling goroutine the owner.
-func (o *Owner) Enter() { o.id = goroutine() }
+func (o *Owner) Enter() { o.id = goroutine.ID() }
 
 // Leave lets any goroutine be the owner.
 func (o *Owner) Leave() { o.id = 0 }
 
 // Here reports whether the calling goroutine is the owner.
-func (o *Owner) Here() bool { return o.id == 0 || o.id == goroutine() }
-
-// goroutine returns the number by which stack traces speak of the calling goroutine; there is no
-// other way to tell goroutines apart.
-func goroutine() (id uint64) {
-	buf := buffers.Get().(*[32]byte)
-	defer buffers.Put(buf)
-	// "goroutine 18 [running]:..."
-	for _, c := range buf[len("goroutine "):runtime.Stack(buf[:], false)] {
-		if c < '0' || c > '9' {
-			break
-		}
-		id = 10*id + uint64(c-'0')
-	}
-	return id
-}
-
-// buffers are there for the tests of allocations, which run with the tag, too.
-var buffers = sync.Pool{New: func() any { return new([32]byte) }}
+func (o *Owner) Here() bool { return o.id == 0 || o.id == goroutine.ID() }
