@@ -22,6 +22,23 @@
 //
 //	a := lwangotest.Do(t, greet, httptest.NewRequest("GET", "/?name=Ann", nil))
 //
+// StartServer starts a whole lwango.Server, with TLS, HTTP/2 and a configuration. Of both kinds of
+// servers, WebSocket and Events are clients:
+//
+//	w := s.WebSocket("/chat")
+//	w.Send("hello")
+//	w.Expect("Ann: hello")
+//
+//	e := s.Events("/news")
+//	e.Expect(lwangotest.Event{Name: "weather", Data: "rain"})
+//
+//	server.go       Server, of one handler, and its client of HTTP
+//	startserver.go  StartServer: a whole server; certificates
+//	do.go           Do: a request without a server
+//	websocket.go    WebSocket: a client
+//	events.go       Events: a client of an event stream
+//	main.go         Main: what tests leave behind
+//
 // # Time
 //
 // A test of a handler that waits for an hour does not wait for an hour: Server.Advance puts the

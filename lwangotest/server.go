@@ -1,6 +1,8 @@
 package lwangotest
 
 import (
+	"context"
+	"crypto/tls"
 	"io"
 	"net"
 	"net/http"
@@ -11,22 +13,34 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/lwango/lwango"
 	"github.com/lwango/lwango/conn"
+	"github.com/lwango/lwango/internal/test/logtext"
 	"github.com/lwango/lwango/internal/test/modes"
 	"github.com/lwango/lwango/internal/test/server"
 	"github.com/lwango/lwango/internal/test/wait"
 )
 
-// Server serves a handler until its test ends. Its methods are for the goroutine of the test,
-// except Client, Log and the fields, which are for any.
+// Server serves until its test ends. Its methods are for the goroutine of the test, except Client,
+// Log and the fields, which are for any.
 type Server struct {
 	URL  string // such as "http://127.0.0.1:40123", without a slash at its end
-	Addr string // its host and port
+	Addr string // its host and port, or unix:/path
 
-	server *server.Server
+	// Running is the server that StartServer has started; nil: it is one of Start or StartConfig.
+	Running *lwango.Running
+
+	t      testing.TB
+	log    *logtext.Buffer
+	panics *logtext.Panics
+	end    func()
+	skip   func(time.Duration) // nil: the clock cannot be put forward
+	tls    *tls.Config         // of clients; nil: they speak no TLS
 	client *http.Client
-	conns  []*Conn // of Dial
 	once   sync.Once
+
+	mu    sync.Mutex
+	conns []net.Conn // of all clients
 }
 
 // Start serves h with the default settings. It fails the test if it cannot.
@@ -41,47 +55,66 @@ func Start(t testing.TB, h conn.Handler) *Server {
 func StartConfig(t testing.TB, cfg conn.Config) *Server {
 	t.Helper()
 	inner := server.Start(t, modes.Direct, cfg)
-	s := &Server{
-		URL:    "http://" + inner.Addr,
-		Addr:   inner.Addr,
-		server: inner,
-		client: &http.Client{
-			// Requests and answers stay unchanged.
-			Transport: &http.Transport{DisableCompression: true},
-			CheckRedirect: func(*http.Request, []*http.Request) error {
-				return http.ErrUseLastResponse
-			},
-			Timeout: wait.Patience,
-		},
-	}
-	t.Cleanup(func() {
-		s.Stop()
-		if text := s.Log(); t.Failed() && text != "" {
-			t.Logf("the server's log:\n%s", text)
-		}
-	})
+	s := &Server{URL: "http://" + inner.Addr, Addr: inner.Addr, t: t, log: inner.Log,
+		panics: inner.Panics, end: func() { inner.Stop(time.Second) }, skip: inner.Skip}
+	s.begin(new(http.Transport))
 	return s
 }
 
-// Stop ends the server before its test ends. Running handlers have a second to return; after that,
-// their waits do not return.
+// begin makes the client, by way of tr, and lets the test end the server.
+func (s *Server) begin(tr *http.Transport) {
+	tr.DialContext, tr.TLSClientConfig = s.dial, s.tls.Clone()
+	tr.DisableCompression = true // requests and answers stay unchanged
+	s.client = &http.Client{
+		Transport: tr,
+		CheckRedirect: func(*http.Request, []*http.Request) error {
+			return http.ErrUseLastResponse
+		},
+		Timeout: wait.Patience,
+	}
+	s.t.Cleanup(func() {
+		s.Stop()
+		if text := s.Log(); s.t.Failed() && text != "" {
+			s.t.Logf("the server's log:\n%s", text)
+		}
+	})
+}
+
+// dial connects to the server, whatever the address.
+func (s *Server) dial(ctx context.Context, _, _ string) (net.Conn, error) {
+	network, address := "tcp", s.Addr
+	if path, ok := strings.CutPrefix(s.Addr, "unix:"); ok {
+		network, address = "unix", path
+	}
+	c, err := new(net.Dialer).DialContext(ctx, network, address)
+	if err == nil {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.conns = append(s.conns, c)
+	}
+	return c, err
+}
+
+// Stop ends the server before its test ends. Running handlers have a second to return (or the Grace
+// of a lwango.Server); after that, their waits do not return.
 func (s *Server) Stop() {
 	s.once.Do(func() {
 		s.client.CloseIdleConnections()
-		s.server.Stop(time.Second)
+		s.end()
 	})
 }
 
 // Client returns the client of Get and Do. It keeps its connections, follows no redirects, asks for
-// no compression, and waits for a minute at most.
+// no compression, and waits for a minute at most. It connects to the server whatever the host of
+// the URL, and trusts the certificates of its TLS.
 func (s *Server) Client() *http.Client { return s.client }
 
 // Log returns the server's log, in the format of slog.TextHandler.
-func (s *Server) Log() string { return s.server.Log.String() }
+func (s *Server) Log() string { return s.log.String() }
 
 // ExpectPanic announces that the test makes a handler or a thread panic. The test fails if none
 // does.
-func (s *Server) ExpectPanic() { s.server.Panics.Expect() }
+func (s *Server) ExpectPanic() { s.panics.Expect() }
 
 // Answer is a response, and its body, which has been read to its end.
 type Answer struct {
@@ -91,7 +124,7 @@ type Answer struct {
 
 // Get sends a GET request for a path, perhaps with a query.
 func (s *Server) Get(path string, fields ...string) Answer {
-	s.server.T.Helper()
+	s.t.Helper()
 	return s.Do("GET", path, "", fields...)
 }
 
@@ -99,22 +132,15 @@ func (s *Server) Get(path string, fields ...string) Answer {
 // "Accept: text/html"; "Host: example.org" is one, too. It fails the test if there is no complete
 // answer.
 func (s *Server) Do(method, path, body string, fields ...string) Answer {
-	t := s.server.T
+	t := s.t
 	t.Helper()
 	req, err := http.NewRequest(method, s.URL+path, strings.NewReader(body))
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, field := range fields {
-		name, value, ok := strings.Cut(field, ":")
-		if value = strings.TrimSpace(value); !ok {
-			t.Fatalf("%q: not a header field; expected something like \"Accept: text/html\"", field)
-		}
-		if strings.EqualFold(name, "Host") {
-			req.Host = value
-		} else {
-			req.Header.Add(name, value)
-		}
+	if req.Header = header(t, fields); req.Header.Get("Host") != "" {
+		req.Host = req.Header.Get("Host")
+		req.Header.Del("Host")
 	}
 	resp, err := s.client.Do(req)
 	if err != nil {
@@ -129,19 +155,55 @@ func (s *Server) Do(method, path, body string, fields ...string) Answer {
 	return Answer{resp, string(text)}
 }
 
+// header makes a header of lines such as "Accept: text/html".
+func header(t testing.TB, fields []string) http.Header {
+	t.Helper()
+	h := http.Header{}
+	for _, field := range fields {
+		name, value, ok := strings.Cut(field, ":")
+		if !ok {
+			t.Fatalf("%q: not a header field; expected something like \"Accept: text/html\"", field)
+		}
+		h.Add(name, strings.TrimSpace(value))
+	}
+	return h
+}
+
 // Advance waits until all threads of the server wait for input or time, and then puts the clock of
 // their loop forward by d. Timers of the loop that are due then fire; the package comment lists
-// them.
+// them. The clock of a server of StartServer cannot be put forward: there the test fails.
 //
-// Requests of Conn.Send have reached their handlers before the clock moves. Requests that another
-// goroutine is sending may not have, and a handler may be about to return from a function off the
-// loop.
+// Requests of Conn.Send, and messages of WebSocket.Send, have reached their handlers before the
+// clock moves. Requests that another goroutine is sending may not have, and a handler may be about
+// to return from a function off the loop.
 func (s *Server) Advance(d time.Duration) {
-	s.server.T.Helper()
-	for _, c := range s.conns {
-		c.acknowledge()
+	s.t.Helper()
+	if s.skip == nil {
+		s.t.Fatal("Advance: a Server of StartServer has the machine's time; use Start or StartConfig")
 	}
-	s.server.Skip(d)
+	s.mu.Lock()
+	for _, c := range s.conns {
+		acknowledge(c)
+	}
+	s.mu.Unlock()
+	s.skip(d)
+}
+
+// acknowledge makes the kernel acknowledge received bytes at once, instead of within 40 ms (tcp(7),
+// TCP_QUICKACK). Until then the server would not take the connection for idle.
+func acknowledge(c net.Conn) {
+	tcp, ok := c.(*net.TCPConn)
+	if !ok {
+		return
+	}
+	rc, err := tcp.SyscallConn()
+	if err != nil {
+		return
+	}
+	_ = rc.Control(func(fd uintptr) {
+		// The only error is that of a connection that has ended, which has nothing to acknowledge.
+		_ = unix.SetsockoptInt(int(fd), unix.IPPROTO_TCP, unix.TCP_QUICKACK, 1)
+	})
 }
 
 // Conn is a client's connection, for tests that choose each byte that is sent, and when.
@@ -150,27 +212,22 @@ type Conn struct {
 	client *server.Client
 }
 
-// Dial connects to the server until the test ends. All reads and writes have to end within a
-// minute.
+// Dial connects to the server until the test ends, with TLS if the server has that, and speaks
+// HTTP/1.1. All reads and writes have to end within a minute.
 func (s *Server) Dial() *Conn {
-	s.server.T.Helper()
-	client := s.server.Dial()
-	c := &Conn{client.Conn, client}
-	s.conns = append(s.conns, c)
-	return c
-}
-
-// acknowledge makes the kernel acknowledge received bytes at once, instead of within 40 ms (tcp(7),
-// TCP_QUICKACK). Until then the server would not take the connection for idle.
-func (c *Conn) acknowledge() {
-	rc, err := c.client.TCP().SyscallConn()
+	s.t.Helper()
+	c, err := s.dial(context.Background(), "", "")
 	if err != nil {
-		return
+		s.t.Fatal(err)
 	}
-	_ = rc.Control(func(fd uintptr) {
-		// The only error is that of a connection that has ended, which has nothing to acknowledge.
-		_ = unix.SetsockoptInt(int(fd), unix.IPPROTO_TCP, unix.TCP_QUICKACK, 1)
-	})
+	if s.tls != nil {
+		cfg := s.tls.Clone()
+		cfg.ServerName, _, _ = net.SplitHostPort(s.Addr)
+		c = tls.Client(c, cfg)
+	}
+	s.t.Cleanup(func() { c.Close() })
+	_ = c.SetDeadline(time.Now().Add(wait.Patience))
+	return &Conn{c, server.NewClient(s.t, c)}
 }
 
 // Send sends raw bytes: requests, or parts of them.

@@ -28,7 +28,12 @@ func TestExample(t *testing.T) {
 	Example()
 	testGreet(t)
 	ExampleDo()
-	exampleDo(t)
+	ExampleStartServer()
+	ExampleServer_WebSocket()
+	ExampleServer_Events()
+	for _, f := range examples {
+		f(t)
+	}
 }
 
 func TestDo(t *testing.T) {

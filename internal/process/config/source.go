@@ -24,6 +24,9 @@ import (
 	"github.com/lwango/lwango/pubsub"
 )
 
+// TextName is the name of Source.Text in messages, as the program's field is called.
+const TextName = "Config"
+
 // Source is where a configuration comes from.
 type Source struct {
 	File     string   // path of the file; empty: none is read
@@ -79,7 +82,7 @@ func (s Source) Load() (c *Config, err error) {
 	case s.FS != nil && s.File == "" && s.Text == "":
 		return nil, errors.New("a file system needs the File in it, or a text")
 	case s.Text != "":
-		return s.Parse("Config", s.Text)
+		return s.Parse(TextName, s.Text)
 	case s.File == "":
 		return s.Parse("", "")
 	}

@@ -346,8 +346,11 @@ func (s *server) logReload(before *config.Config, err error) {
 	case err == nil && s.source.File == "" && s.source.Text == "" && s.source.Code != nil:
 		s.own.Info("reloaded", "by", "the program")
 	case err == nil:
-		s.own.Info("reloaded", append([]any{"file", cmp.Or(s.config.File, "built-in defaults")},
-			differences(before, s.config)...)...)
+		file := cmp.Or(s.config.File, s.source.File, "built-in defaults")
+		if s.source.Text != "" {
+			file = config.TextName
+		}
+		s.own.Info("reloaded", append([]any{"file", file}, differences(before, s.config)...)...)
 	case errors.As(err, &all):
 		for _, e := range all {
 			s.own.Error("reload refused, everything stays as it was", "error", e)

@@ -50,6 +50,7 @@ var only = map[string][]string{
 		"handlers/websocket"},
 	"github.com/klauspost/compress/zstd":           {"internal/content/coding"},
 	"github.com/BurntSushi/toml":                   {"internal/base/settings"},
+	"github.com/gorilla/websocket":                 {"lwangotest"},
 	"github.com/landlock-lsm/go-landlock/landlock": {"internal/process/confine"},
 
 	"github.com/landlock-lsm/go-landlock/landlock/syscall": {"internal/process/confine"},

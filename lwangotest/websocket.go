@@ -1,0 +1,212 @@
+package lwangotest
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/gorilla/websocket"
+
+	"github.com/lwango/lwango/internal/test/server"
+	"github.com/lwango/lwango/internal/test/wait"
+)
+
+// patience is how long a test waits for a message or an event.
+const patience = 10 * time.Second
+
+// WebSocket is a client's end of a WebSocket. Its methods are for the goroutine of the test, and
+// fail the test with what has come instead of what they wait for. It answers pings all the time,
+// and closes from the server.
+type WebSocket struct {
+	// Patience is how long the methods wait; 10 s. The test may change it at any time.
+	Patience time.Duration
+
+	// Response is the answer to the request, with the chosen subprotocol in its header.
+	Response *http.Response
+
+	t        testing.TB
+	conn     *websocket.Conn
+	messages chan message // closed when nothing more can come
+	ended    error        // of the last one, once that was taken
+	done     chan struct{}
+}
+
+// message is one that the server has sent, or why there are no more.
+type message struct {
+	kind int
+	data []byte
+	err  error
+}
+
+// WebSocket connects to a path until the test ends. The fields are as for Do, such as
+// "Sec-WebSocket-Protocol: chat" or "Origin: https://example.org". It fails the test if the server
+// refuses; a test of that is one of Do:
+//
+//	a := s.Get("/chat", "Connection: Upgrade", "Upgrade: websocket", "Sec-WebSocket-Version: 13",
+//		"Sec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==", "Origin: https://elsewhere.test")
+func (s *Server) WebSocket(path string, fields ...string) *WebSocket {
+	s.t.Helper()
+	d := websocket.Dialer{NetDialContext: s.dial, TLSClientConfig: s.tls,
+		HandshakeTimeout: wait.Patience}
+	c, resp, err := d.Dial("ws"+strings.TrimPrefix(s.URL, "http")+path, header(s.t, fields))
+	if errors.Is(err, websocket.ErrBadHandshake) {
+		body, _ := io.ReadAll(resp.Body)
+		s.t.Fatalf("WebSocket %s: %s: %s", path, resp.Status, server.Clip(string(body)))
+	}
+	if err != nil {
+		s.t.Fatalf("WebSocket %s: %v", path, err)
+	}
+	w := &WebSocket{Patience: patience, Response: resp, t: s.t, conn: c,
+		messages: make(chan message, 256), done: make(chan struct{})}
+	go w.read()
+	s.t.Cleanup(func() {
+		close(w.done)
+		c.Close()
+		for range w.messages { // until read has returned
+		}
+	})
+	return w
+}
+
+// read passes on what the server sends. A test that takes nothing holds it up, as a slow client.
+func (w *WebSocket) read() {
+	defer close(w.messages)
+	for {
+		var m message
+		m.kind, m.data, m.err = w.conn.ReadMessage()
+		select {
+		case w.messages <- m:
+		case <-w.done:
+			return
+		}
+		if m.err != nil {
+			return
+		}
+	}
+}
+
+// next returns the next message or the end. want says what the test waits for.
+func (w *WebSocket) next(want string) message {
+	w.t.Helper()
+	if w.ended != nil {
+		return message{err: w.ended}
+	}
+	limit := time.NewTimer(w.Patience)
+	defer limit.Stop()
+	select {
+	case m := <-w.messages:
+		w.ended = m.err
+		return m
+	case <-limit.C:
+		w.t.Fatalf("nothing has come within %v, want %s", w.Patience, want)
+		return message{}
+	}
+}
+
+// String describes m for a message of the test.
+func (m message) String() string {
+	text := server.Clip(string(m.data))
+	closed, ok := errors.AsType[*websocket.CloseError](m.err)
+	switch {
+	case ok && closed.Code != websocket.CloseAbnormalClosure:
+		return fmt.Sprintf("a close with %d %q", closed.Code, closed.Text)
+	case m.err != nil:
+		return fmt.Sprintf("the end of the connection without a close (%v)", m.err)
+	case m.kind == websocket.BinaryMessage:
+		return fmt.Sprintf("the binary message %q", text)
+	}
+	return fmt.Sprintf("the message %q", text)
+}
+
+// Send sends a text message.
+func (w *WebSocket) Send(text string) {
+	w.t.Helper()
+	w.send(websocket.TextMessage, []byte(text))
+}
+
+// SendBinary sends a binary message.
+func (w *WebSocket) SendBinary(data []byte) {
+	w.t.Helper()
+	w.send(websocket.BinaryMessage, data)
+}
+
+func (w *WebSocket) send(kind int, data []byte) {
+	w.t.Helper()
+	_ = w.conn.SetWriteDeadline(time.Now().Add(w.Patience))
+	if err := w.conn.WriteMessage(kind, data); err != nil {
+		w.t.Fatalf("cannot send %s: %v", message{kind: kind, data: data}, err)
+	}
+}
+
+// Next returns the next message, of either kind. The test fails if none comes.
+func (w *WebSocket) Next() string {
+	w.t.Helper()
+	m := w.next("a message")
+	if m.err != nil {
+		w.t.Fatalf("got %s, want a message", m)
+	}
+	return string(m.data)
+}
+
+// Expect takes the next messages. They must be these texts.
+func (w *WebSocket) Expect(texts ...string) {
+	w.t.Helper()
+	for _, text := range texts {
+		w.expect(message{kind: websocket.TextMessage, data: []byte(text)})
+	}
+}
+
+// ExpectBinary takes the next message. It must be a binary one with this data.
+func (w *WebSocket) ExpectBinary(data []byte) {
+	w.t.Helper()
+	w.expect(message{kind: websocket.BinaryMessage, data: data})
+}
+
+func (w *WebSocket) expect(want message) {
+	w.t.Helper()
+	m := w.next(want.String())
+	if m.err != nil || m.kind != want.kind || string(m.data) != string(want.data) {
+		w.t.Fatalf("got %s, want %s", m, want)
+	}
+}
+
+// ExpectClose waits for the server's close, which must be next and have this code, and returns its
+// reason. 1006 stands for a connection that ends without a close (RFC 6455 section 7.4.1), and
+// 1005 for a close without a code.
+func (w *WebSocket) ExpectClose(code int) (reason string) {
+	w.t.Helper()
+	want := fmt.Sprintf("a close with %d", code)
+	m := w.next(want)
+	closed, ok := errors.AsType[*websocket.CloseError](m.err)
+	switch {
+	case ok && closed.Code == code:
+		return closed.Text
+	case m.err != nil && !ok && code == websocket.CloseAbnormalClosure:
+		return ""
+	}
+	w.t.Fatalf("got %s, want %s", m, want)
+	return ""
+}
+
+// Close closes with 1000 and waits for the server's close, which must have the same code. Messages
+// that come before it are dropped.
+func (w *WebSocket) Close() {
+	w.t.Helper()
+	text := websocket.FormatCloseMessage(websocket.CloseNormalClosure, "")
+	err := w.conn.WriteControl(websocket.CloseMessage, text, time.Now().Add(w.Patience))
+	if err != nil {
+		w.t.Fatalf("cannot close: %v", err)
+	}
+	m := w.next("a close")
+	for m.err == nil {
+		m = w.next("a close")
+	}
+	if !websocket.IsCloseError(m.err, websocket.CloseNormalClosure) {
+		w.t.Fatalf("got %s, want a close with 1000", m)
+	}
+	w.conn.Close()
+}
