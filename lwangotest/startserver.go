@@ -19,7 +19,10 @@ import (
 	"time"
 
 	"github.com/lwango/lwango"
+	"github.com/lwango/lwango/internal/process/server"
 	"github.com/lwango/lwango/internal/test/logtext"
+	"github.com/lwango/lwango/internal/test/loops"
+	"github.com/lwango/lwango/loop"
 )
 
 // StartServer starts a whole server, as lwango.Server.Start does: with its configuration, sites,
@@ -43,7 +46,9 @@ func StartServer(t testing.TB, cfg lwango.Server) *Server {
 	}
 	cfg.Logger, s.panics = logtext.Watch(t, cfg.Logger)
 	ctx, cancel := context.WithCancel(context.Background())
-	running, err := cfg.Start(ctx)
+	running, err := cfg.Start(server.WithLoops(ctx, func(all []*loop.Loop) {
+		s.skip = func(d time.Duration) { loops.Skip(t, d, all...) }
+	}))
 	if err != nil {
 		cancel()
 		t.Fatal(err)
@@ -81,8 +86,14 @@ func StartServer(t testing.TB, cfg lwango.Server) *Server {
 }
 
 // Reload puts next into force, as lwango.Running.Reload, with the defaults of StartServer. The
-// address stays the same. The Server must be one of StartServer.
-func (s *Server) Reload(next lwango.Server) error { return s.Running.Reload(completed(next)) }
+// address stays the same. The Server is one of StartServer.
+func (s *Server) Reload(next lwango.Server) error {
+	s.t.Helper()
+	if s.Running == nil {
+		s.t.Fatal("Reload: the Server is none of StartServer")
+	}
+	return s.Running.Reload(completed(next))
+}
 
 // completed returns cfg with the defaults of tests.
 func completed(cfg lwango.Server) lwango.Server {

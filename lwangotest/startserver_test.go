@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/lwango/lwango"
 	"github.com/lwango/lwango/internal/test/must"
@@ -95,14 +96,44 @@ func TestStartServerConfig(t *testing.T) {
 	}
 }
 
+// TestStartServerAdvance: the clocks of all loops of a whole server can be put forward.
+func TestStartServerAdvance(t *testing.T) {
+	s := lwangotest.StartServer(t, lwango.Server{Threads: 2,
+		Limits: lwango.Limits{KeepAliveTimeout: time.Hour},
+		Handler: lwango.Handler(func(req *lwango.Request, resp *lwango.Response) int {
+			if err := req.Sleep(time.Hour); err != nil {
+				return resp.Error(500, err)
+			}
+			return 204
+		})})
+	var all []*lwangotest.Conn
+	for range 8 { // some at each loop, most likely
+		c := s.Dial()
+		c.Send("GET / HTTP/1.1\r\nHost: x\r\n\r\n")
+		all = append(all, c)
+	}
+	s.Advance(time.Hour)
+	for _, c := range all {
+		if a := c.Answer("GET"); a.StatusCode != 204 {
+			t.Error(a.Status)
+		}
+	}
+	s.Advance(time.Hour)
+	for _, c := range all {
+		if got := c.ReadAll(); got != "" {
+			t.Errorf("instead of the end: %q", got)
+		}
+	}
+}
+
 // TestStartServerFails: a wrong Server fails the test, and so does a certificate for another name.
 func TestStartServerFails(t *testing.T) {
 	for want, do := range map[string]func(t testing.TB){
 		"Config:1: thread: unknown key": func(t testing.TB) {
 			lwangotest.StartServer(t, lwango.Server{Config: "thread = 1"})
 		},
-		"Advance: a Server of StartServer": func(t testing.TB) {
-			lwangotest.StartServer(t, lwango.Server{Handler: protocol}).Advance(1)
+		"Reload: the Server is none of StartServer": func(t testing.TB) {
+			_ = lwangotest.Start(t, protocol).Reload(lwango.Server{})
 		},
 		"certificate": func(t testing.TB) {
 			s := lwangotest.StartServer(t, lwango.Server{Handler: protocol, TLS: &tls.Config{

@@ -42,6 +42,9 @@ func (p *Program) Start(ctx context.Context, src config.Source,
 	if err != nil {
 		return nil, err
 	}
+	if f, ok := ctx.Value(loopsKey{}).(func([]*loop.Loop)); ok {
+		f(s.loops)
+	}
 	r := &Running{server: s, calls: make(chan func()), done: make(chan struct{})}
 	go func() {
 		defer close(r.done)
@@ -49,6 +52,15 @@ func (p *Program) Start(ctx context.Context, src config.Source,
 		r.err = s.untilStopped(ctx, new(signals), r.calls)
 	}()
 	return r, nil
+}
+
+// loopsKey is the key of the function of WithLoops.
+type loopsKey struct{}
+
+// WithLoops returns a context for which Start calls f with the loops of the server. It is for tests
+// that put the clocks of the loops forward.
+func WithLoops(ctx context.Context, f func([]*loop.Loop)) context.Context {
+	return context.WithValue(ctx, loopsKey{}, f)
 }
 
 // chosenPorts returns the addresses whose port the kernel has chosen, by host and port.

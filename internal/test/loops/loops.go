@@ -117,31 +117,37 @@ func (ls *Loops) Settled(what string, cond func(l *loop.Loop) bool) {
 // Skip waits until the threads, and the goroutines of TLS handshakes, have done all they can do
 // without further input, and then puts the clocks of the loops forward by d. When it returns, the
 // timers whose time has come have run.
-func (ls *Loops) Skip(d time.Duration) {
-	ls.t.Helper()
+func Skip(t testing.TB, d time.Duration, all ...*loop.Loop) {
+	t.Helper()
 	before := int64(-1)
-	wait.Until(ls.t, "threads that only wait", func() bool {
-		ls.t.Helper()
+	wait.Until(t, "threads that only wait", func() bool {
+		t.Helper()
 		working := slots.Working(handshake.Slots)
-		ls.Settle()
-		now := ls.resumes()
+		Settle(t, all...)
+		now := resumes(t, all)
 		done := !working && now == before
 		before = now
 		return done
 	})
-	for _, l := range ls.All {
-		On(ls.t, l, func(l *loop.Loop) { l.AdvanceClock(d) })
+	for _, l := range all {
+		On(t, l, func(l *loop.Loop) { l.AdvanceClock(d) })
 	}
-	ls.Settle()
+	Settle(t, all...)
 }
 
 // resumes returns how many times a thread has become the running one.
-func (ls *Loops) resumes() (n int64) {
-	ls.t.Helper()
-	for _, l := range ls.All {
-		On(ls.t, l, func(l *loop.Loop) { n += l.Stats().Resumes })
+func resumes(t testing.TB, all []*loop.Loop) (n int64) {
+	t.Helper()
+	for _, l := range all {
+		On(t, l, func(l *loop.Loop) { n += l.Stats().Resumes })
 	}
 	return n
+}
+
+// Skip is the function Skip for all of ls.
+func (ls *Loops) Skip(d time.Duration) {
+	ls.t.Helper()
+	Skip(ls.t, d, ls.All...)
 }
 
 // Run runs f as a thread of a loop of its own, and returns when that has nothing left to do.
