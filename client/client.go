@@ -131,6 +131,8 @@ type Request struct {
 	// Authorization and no Cookie. With From, a redirect that needs the body again (307, 308) is not
 	// followed.
 	Follow int
+
+	host string // the Host field; "": that of the URL
 }
 
 // Response is an answer. It belongs to the thread that has sent the request.
@@ -146,7 +148,8 @@ type Response struct {
 	// request. A thread that goes on, and does not read to the end, closes it.
 	Body *Body
 
-	body Body
+	body        Body
+	multiplexed bool // by HTTP/2
 }
 
 // Get sends a GET request for url.
@@ -244,6 +247,7 @@ func (c *Client) send(t *loop.Thread, r *Request, u *url.URL, method string, bod
 			return nil, err
 		}
 		if st := b.lease.Mux(); st != nil {
+			resp.multiplexed = true
 			b.exchange.BeginMux(st, method)
 		} else {
 			b.exchange.Begin(b.stream, b.lease.Transport(b.stream), method)
@@ -339,6 +343,9 @@ func (r *Request) check(method string) error {
 	if !http1.ValidToken(method) || method == "CONNECT" {
 		return fmt.Errorf("%q is no method of a client", method)
 	}
+	if r.host != "" && !http1.ValidAuthority(r.host) {
+		return fmt.Errorf("%q is no host", r.host)
+	}
 	for name, value := range r.Header.All() {
 		switch {
 		case !http1.ValidToken(name), !http1.ValidFieldValue(value):
@@ -369,7 +376,7 @@ func appendHead(out []byte, r *Request, u *url.URL, method string, body bodyCont
 			}
 		}
 	}
-	out = append(append(append(out, " HTTP/1.1\r\nHost: "...), u.Host...), "\r\n"...)
+	out = append(append(append(out, " HTTP/1.1\r\nHost: "...), cmp.Or(r.host, u.Host)...), "\r\n"...)
 	agent := false
 	for name, value := range r.Header.All() {
 		switch {

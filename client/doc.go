@@ -13,7 +13,8 @@
 // the address says so. There is no cache, no cookie jar and no proxy; what a request of net/http's
 // kind needs beyond that runs in Thread.Await. Package loop says what 0 and a negative limit mean.
 //
-//	client.go  Client, Request, Response
-//	fetch.go   Body: a Client's exchange, and the answer's body as it comes
-//	body.go    a request's body, and its framing
+//	client.go     Client, Request, Response
+//	fetch.go      Body: a Client's exchange, and the answer's body as it comes
+//	body.go       a request's body, and its framing
+//	transport.go  Transport: a Client for libraries that take an http.Client
 package client

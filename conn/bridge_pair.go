@@ -126,8 +126,9 @@ func (p *pair) onGoroutine(f func()) {
 // not notice counts.
 func (p *pair) serve() (panicked any) {
 	for {
-		was := p.thread.KeepWaiting(true)
+		was, budget := p.thread.KeepWaiting(true), loop.SetBudget(p.thread, 0)
 		_, err := p.thread.AwaitAny(-1, p)
+		loop.SetBudget(p.thread, budget) // which the http.Request's context has, too
 		p.thread.KeepWaiting(was)
 		if err != nil {
 			return http.ErrAbortHandler // the thread's waits are refused

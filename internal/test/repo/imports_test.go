@@ -60,7 +60,7 @@ var only = map[string][]string{
 		"internal/process/top", "internal/process/accesslog", "internal/process/config",
 		"internal/process/sockets", "internal/test/*", "lwangotest", "samples/tail", "samples/upload",
 		"internal/process/confine"},
-	"net/http": {"", "lwangotest", "conn", "handlers", "handlers/*", "fastcgi",
+	"net/http": {"", "lwangotest", "conn", "client", "handlers", "handlers/*", "fastcgi",
 		"internal/modules/compression", "internal/modules/gateway", "internal/modules/reverseproxy",
 		"internal/process/server", "internal/tls/certs", "internal/process/top", "internal/test/*",
 		"samples/fanout"},
