@@ -377,7 +377,7 @@ func (v *through) head(p *plan) {
 	if v.status = p.status; v.inner.manner == native && p.status >= 400 && v.inner.size == 0 {
 		v.of.bare = p.status
 	}
-	if p.bare || p.extent == byLength && v.inner.size == 0 {
+	if p.bare { // nothing follows
 		v.of.call(v.start)
 	}
 }
@@ -422,6 +422,9 @@ func (v *through) file(f File, off, n int64) error {
 
 // end implements carrier.
 func (v *through) end(trailer []Field) {
+	if v.status == 0 && len(trailer) == 0 {
+		return
+	}
 	v.of.call(func() {
 		v.start()
 		for _, f := range trailer {
