@@ -43,7 +43,7 @@
 //	ErrNoDescriptor, ErrNoForm, ErrSpoolFull, ErrWroteTooMuch
 //	Server, NewServer, Config         a server on loops of the program's own
 //	Listener, Limits, Size            its parts
-//	ParseSize, Service, Proxies
+//	Service, Proxies
 //	AccessLog, AccessEntry, Share     a line for each request
 //
 // # For layers and protocols
@@ -55,7 +55,7 @@
 //	ErrRewrites, ErrTarget            of Rewrite
 //	FieldViews                        the fields of a request, without a copy
 //	Reading, ReadingsOf               how an upstream may read a path
-//	Tap, Verdict, SentHead, EndTapped a copy of an answer
+//	Tap, Verdict, SentHead            a copy of an answer
 //	Sink, BackgroundSubrequest        requests that handlers send, and their answers
 //	Copy, ErrNestedSubrequest
 //	Duplex, TempFile                  body and answer at once, and what waits in between
@@ -67,7 +67,7 @@
 //	CacheUse                          what a cache has done
 //	Stats, RouteStats, Handshakes     what a server counts
 //	TimeBound, NumTimeBounds
-//	Spooled, Methods                  what a server says of itself
+//	Spooled                           a whole body of a request
 //
 // # Connections
 //

@@ -235,11 +235,11 @@ func (x *exchange) precheck() int {
 	case x.protocol != "" && x.elsewhere():
 		return http.StatusMisdirectedRequest
 	case h.Method == http1.CONNECT: // this server is no proxy (RFC 9110 section 9.3.6)
-		x.resp.header.Set("Allow", Methods)
+		x.resp.header.Set("Allow", ownMethods)
 		x.resp.close = true
 		return http.StatusMethodNotAllowed
 	case h.Asterisk: // the server as a whole (RFC 9110 section 9.3.7)
-		x.resp.header.Set("Allow", Methods)
+		x.resp.header.Set("Allow", ownMethods)
 		return http.StatusOK // and Content-Length: 0, as in net/http
 	case !x.set.Refuses && x.req.Layer().TooLarge():
 		x.resp.close = true
@@ -288,9 +288,9 @@ func (x *exchange) elsewhere() bool {
 	return false
 }
 
-// Methods are those that the server names in Allow where it answers itself: to CONNECT and to
+// ownMethods are those that the server names in Allow where it answers itself: to CONNECT and to
 // "OPTIONS *". A handler may see any other token, but CONNECT.
-const Methods = "GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS"
+const ownMethods = "GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS"
 
 // call runs a handler, and waits for the threads that the handler has started. A panic ends this
 // connection and nothing else. A panic with http.ErrAbortHandler is not logged and gets no answer.

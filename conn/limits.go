@@ -101,9 +101,14 @@ var sizeUnits = []struct {
 	{"TB", 1e12}, {"GB", 1e9}, {"MB", 1e6}, {"kB", 1e3}, {"B", 1},
 }
 
-// ParseSize reads a size as it stands in a file. The case of units does not matter; it refuses
-// fractions.
-func ParseSize(s string) (Size, error) {
+// UnmarshalText reads a size as it stands in a file, such as 16KiB. The case of units does not
+// matter; it refuses fractions.
+func (s *Size) UnmarshalText(text []byte) (err error) {
+	*s, err = parseSize(string(text))
+	return err
+}
+
+func parseSize(s string) (Size, error) {
 	digits := strings.TrimRight(s, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ")
 	unit := s[len(digits):]
 	factor := int64(1)
@@ -128,12 +133,6 @@ func ParseSize(s string) (Size, error) {
 		return 0, fmt.Errorf("%s is more than can be counted", s)
 	}
 	return Size(n * factor), nil
-}
-
-// UnmarshalText is ParseSize.
-func (s *Size) UnmarshalText(text []byte) (err error) {
-	*s, err = ParseSize(string(text))
-	return err
 }
 
 // String gives the shortest exact form in powers of 1024.

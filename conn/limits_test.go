@@ -7,10 +7,10 @@ import (
 	"github.com/lwango/lwango/conn"
 )
 
-func ExampleParseSize() {
+func ExampleSize_UnmarshalText() {
 	for _, text := range []string{"16KiB", "16kB", "16k"} {
-		n, err := conn.ParseSize(text)
-		if err != nil {
+		var n conn.Size
+		if err := n.UnmarshalText([]byte(text)); err != nil {
 			fmt.Println(err)
 			continue
 		}
@@ -37,22 +37,26 @@ func TestConnectionsFor(t *testing.T) {
 }
 
 func TestSize(t *testing.T) {
+	parse := func(text string) (n conn.Size, err error) {
+		err = n.UnmarshalText([]byte(text))
+		return n, err
+	}
 	for text, want := range map[string]conn.Size{
 		"0": 0, "7": 7, "7B": 7, "16KiB": 16384, "16 KiB": 16384, "16kib": 16384, "16kB": 16000,
 		"40MiB": 40 << 20,
 		"1GB":   1e9, "2TiB": 2 << 40, "8388607TiB": 8388607 << 40,
 	} {
-		if got, err := conn.ParseSize(text); err != nil || got != want {
-			t.Errorf("ParseSize(%q) = %d, %v, want %d", text, got, err, want)
+		if got, err := parse(text); err != nil || got != want {
+			t.Errorf("%q is %d, %v, want %d", text, got, err, want)
 		}
-		if got, err := conn.ParseSize(want.String()); err != nil || got != want {
+		if got, err := parse(want.String()); err != nil || got != want {
 			t.Errorf("%d became %q and then %d, %v", want, want, got, err)
 		}
 	}
 	for _, text := range []string{"", "KiB", "-", "1.5KiB", "1 6KiB", "8388608TiB", "1K", "1X", "0x10",
 		"1e3B"} {
-		if got, err := conn.ParseSize(text); err == nil {
-			t.Errorf("ParseSize(%q) = %d, want an error", text, got)
+		if got, err := parse(text); err == nil {
+			t.Errorf("%q is %d, want an error", text, got)
 		}
 	}
 }

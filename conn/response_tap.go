@@ -442,11 +442,6 @@ func (a *tapped) keepWaiting(on bool) (was bool) {
 	return was
 }
 
-// EndTapped ends the waits of a handler that has gone on for others, after its client has left
-// (Tap.Left). t is the request's thread. It is called on the thread's loop, while the tap is in
-// use.
-func EndTapped(t *loop.Thread) { loop.EndKeepWaiting(t) }
-
 // SentHead is the head of an answer to a background subrequest.
 type SentHead struct {
 	Status int
