@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -25,14 +26,29 @@ type keeper struct {
 	thread *loop.Thread
 	ctx    context.Context
 	idle   time.Duration
+	since  time.Duration // of the loop's clock, when it last ran
 	does   func(k *keeper, what string) bool
 	log    chan string
 	greets bool
+
+	notified atomic.Bool
+}
+
+// notify has the keeper run.
+func (k *keeper) notify() {
+	k.notified.Store(true)
+	loop.Notify(k.thread)
 }
 
 func (k *keeper) Run(t *loop.Thread) (time.Duration, bool) {
-	why := map[loop.WakeReason]string{loop.ByEvent: "event", loop.ByNotify: "notice",
-		loop.ByTime: "time", loop.ByClientGone: "left", loop.ByStop: "stop"}[loop.WokenBy(t)]
+	why, now := "event", t.Loop().Clock(t.Loop().Time())
+	switch {
+	case k.notified.Swap(false):
+		why = "notice"
+	case k.idle > 0 && now-k.since >= k.idle:
+		why = "time"
+	}
+	k.since = now
 	if !k.greets {
 		k.greets, why = true, "first"
 		t.Defer(func() { k.log <- "deferred by Run" })
@@ -56,7 +72,7 @@ func (k *keeper) Run(t *loop.Thread) (time.Duration, bool) {
 		why = string(all)
 		_, _ = k.c.Write(all)
 	}
-	if !invariants.Enabled || why != "event" && why != "left" { // there reads are short
+	if !invariants.Enabled || why != "event" { // there reads are short
 		k.log <- why
 	}
 	if k.does != nil && !k.does(k, why) {
@@ -176,10 +192,10 @@ func TestHandOver(t *testing.T) {
 			got += <-h.log
 		}
 		nothing()
-		loop.Notify(k.thread)
+		k.notify()
 		h.expect(t, "notice")
 		nothing()
-		k.onLoop(func() { k.idle = time.Hour; loop.NotifyLocal(k.thread) })
+		k.onLoop(func() { k.idle = time.Hour; k.notified.Store(true); loop.NotifyLocal(k.thread) })
 		h.expect(t, "notice")
 		s.Skip(2 * time.Hour)
 		h.expect(t, "time")
@@ -241,7 +257,7 @@ func TestHandOverEnds(t *testing.T) {
 		"killed at work": {func(k *keeper, what string) bool {
 			return what != "notice" || k.thread.Sleep(time.Hour) == nil
 		}, func(s *site, k *keeper) {
-			loop.Notify(k.thread)
+			k.notify()
 			k.onLoop(func() {})
 			go s.Stop(time.Millisecond)
 		}, []string{"notice", "end", "deferred last", "deferred first"}},
@@ -258,7 +274,7 @@ func TestHandOverEnds(t *testing.T) {
 				if row.act != nil {
 					row.act(s, k)
 				} else {
-					loop.Notify(k.thread)
+					k.notify()
 				}
 				got := []string{}
 				for len(got) < len(row.want) {
@@ -313,7 +329,7 @@ func TestHandOverMissesNothing(t *testing.T) {
 		s := start(t, m, conn.Config{Handler: h.serve})
 		c, k := h.connect(s)
 		s.Settle()
-		loop.Notify(k.thread)
+		k.notify()
 		for got := ""; got != "again"; {
 			got = receive(t, h.log)
 		}

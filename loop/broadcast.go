@@ -63,7 +63,7 @@ func (l *Loop) runBroadcasts() {
 				break
 			}
 			if !t.handleNotification() {
-				t.notifyIn(&l.turn, ByNotify)
+				t.notifyIn(&l.turn, byNotify)
 			} else if l.share.count() {
 				break
 			}

@@ -67,7 +67,7 @@ func (b *Binding) end() {
 // contextEnded ends the waits of t and of the threads that it has started.
 func (t *Thread) contextEnded() {
 	if f := t.own.flags; f&keepWaiting == 0 && f&suspended != 0 {
-		t.loop.ready(t, ByContext)
+		t.loop.ready(t, byContext)
 	}
 	if t.more == nil {
 		return

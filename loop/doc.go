@@ -86,7 +86,7 @@
 //	IdleTimeout, Idle, MarkIdle       idle threads
 //	UnmarkIdle, MarkDaemon
 //	Wake, WakeThisTurn, WakeOnNotify  what makes them run
-//	WokenBy, WakeReason, NotifyLocal
+//	NotifyLocal
 //	Broadcast                         one event for many threads
 //	GiveWay                           a pause for others
 //	HasCalls, AbandonCalls            functions that still run for a thread

@@ -8,7 +8,7 @@ package loop
 func (l *Loop) Begin(t *Thread, task Task) {
 	t.reset()
 	if l.initUnattached(t, task) {
-		l.enqueue(&l.turn, t, ByEvent)
+		l.enqueue(&l.turn, t, byEvent)
 	}
 }
 
@@ -18,7 +18,7 @@ func (l *Loop) Begin(t *Thread, task Task) {
 // other threads.
 func WakeThisTurn(t *Thread) {
 	if t.co == nil {
-		t.loop.enqueue(&t.loop.turn, t, ByEvent)
+		t.loop.enqueue(&t.loop.turn, t, byEvent)
 	}
 }
 

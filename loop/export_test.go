@@ -157,3 +157,18 @@ func (e *Edges) Known() uint16            { return e.e.known() }
 
 // PutOffMost is how many pieces are put off at most.
 const PutOffMost = maxPieces
+
+// WakeReason is why a thread runs.
+type WakeReason = wakeReason
+
+// Reasons.
+const (
+	ByEvent      = byEvent
+	ByNotify     = byNotify
+	ByTime       = byTime
+	ByClientGone = byClientGone
+	ByStop       = byStop
+)
+
+// WokenBy returns why t runs. It is called by t's Task, before the first wait.
+func WokenBy(t *Thread) WakeReason { return t.wokenBy }

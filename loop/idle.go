@@ -149,7 +149,7 @@ func (l *Loop) endIdle(t *Thread) bool {
 		return true
 	case t.own.flags&queued != 0:
 	case sysio.Unread(int(t.own.fd)):
-		l.ready(t, ByEvent)
+		l.ready(t, byEvent)
 	default:
 		l.dismiss(t)
 		return true

@@ -2,22 +2,19 @@ package loop
 
 import "github.com/lwango/lwango/coro"
 
-// WakeReason is why the loop has run a thread, or has called the Task of an idle one: the first
-// reason, if there are several. For a Task it is a hint, so the Task checks all of its sources.
-type WakeReason uint8
+// wakeReason is why the loop has run a thread, or has called the Task of an idle one: the first
+// reason, if there are several. A Task is not told, and checks all of its sources.
+type wakeReason uint8
 
 const (
-	ByEvent      WakeReason = iota // of its own descriptor, or of one with WakeOnReady; or Wake
-	ByNotify                       // Notify
-	ByTime                         // its IdleTimeout, or the limit of its wait, has passed
-	ByClientGone                   // its client has left
-	ByCancel                       // its scope was canceled
-	ByContext                      // a context that it is bound to has ended
-	ByStop                         // the loop stops
+	byEvent      wakeReason = iota // of its own descriptor, or of one with WakeOnReady; or Wake
+	byNotify                       // Notify
+	byTime                         // its IdleTimeout, or the limit of its wait, has passed
+	byClientGone                   // its client has left
+	byCancel                       // its scope was canceled
+	byContext                      // a context that it is bound to has ended
+	byStop                         // the loop stops
 )
-
-// WokenBy returns why t runs. It is called by t's Task, before the first wait.
-func WokenBy(t *Thread) WakeReason { return t.wokenBy }
 
 // WakeOnNotify makes the loop wake t while it is idle for the same reasons as a thread in AwaitAny:
 // Notify, Stop, that its client has left, and that its IdleTimeout has passed, which then does not

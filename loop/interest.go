@@ -209,6 +209,6 @@ func (l *Loop) deliver(d *Descriptor, events uint16) {
 // the loop.
 func (l *Loop) wake(t *Thread) {
 	if t != l.current {
-		l.ready(t, ByEvent)
+		l.ready(t, byEvent)
 	}
 }

@@ -363,9 +363,9 @@ func (l *Loop) resume(t *Thread) {
 		l.unlistIfFirst(t)
 		t.own.flags = t.own.flags.next(code)
 		if v.FD() == lowPriority {
-			l.enqueue(&l.lowPriority, t, ByEvent)
+			l.enqueue(&l.lowPriority, t, byEvent)
 		} else {
-			l.ready(t, ByEvent)
+			l.ready(t, byEvent)
 		}
 	default:
 		l.unlistIfFirst(t)
@@ -375,7 +375,7 @@ func (l *Loop) resume(t *Thread) {
 			d = l.table[v.FD()] // which the thread has claimed
 		}
 		if l.arm(d) {
-			l.ready(t, ByEvent)
+			l.ready(t, byEvent)
 		}
 	}
 }
@@ -416,7 +416,7 @@ func (l *Loop) taskReturned(c *coro.Coro, v coro.Value) {
 	if v.Code() == coro.Yield { // after the threads of this turn: see WakeThisTurn
 		q = &l.turn
 	}
-	l.enqueue(q, t, ByEvent)
+	l.enqueue(q, t, byEvent)
 }
 
 // logPanic logs the panic of t's task, if there was one, and notes it as t's error.

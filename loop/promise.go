@@ -58,7 +58,7 @@ func (p *Promise[T]) settle(value T, err error, on *Loop) bool {
 	p.mu.Unlock()
 	for w := first; w != nil; w = w.next {
 		if t := w.thread; t.loop == on {
-			t.notifyIn(&on.turn, ByNotify)
+			t.notifyIn(&on.turn, byNotify)
 		} else {
 			Notify(t)
 		}

@@ -41,10 +41,10 @@ func (q *queue) pop() *Thread {
 
 // ready puts a waiting thread into the run queue. A running thread is not waiting, although it may
 // be the thread of a descriptor that it is closing: to wake it would cut its next wait short.
-func (l *Loop) ready(t *Thread, why WakeReason) { l.enqueue(&l.runq, t, why) }
+func (l *Loop) ready(t *Thread, why wakeReason) { l.enqueue(&l.runq, t, why) }
 
 // enqueue is ready for one of the loop's queues.
-func (l *Loop) enqueue(q *queue, t *Thread, why WakeReason) {
+func (l *Loop) enqueue(q *queue, t *Thread, why wakeReason) {
 	if t.own.flags&(queued|ended) != 0 || t == l.current {
 		return
 	}

@@ -185,7 +185,7 @@ func (t *Thread) cancel() {
 		return
 	}
 	t.own.flags |= canceled
-	t.stopWaiting(ByCancel)
+	t.stopWaiting(byCancel)
 	for inner := t.more.scope; inner != nil; inner = inner.outer {
 		inner.cancel()
 	}
@@ -199,7 +199,7 @@ func (s *scope) fail(err error) {
 	for inner := s.owner.more.scope; inner != nil && inner != s; inner = inner.outer {
 		inner.cancel()
 	}
-	s.owner.stopWaiting(ByCancel)
+	s.owner.stopWaiting(byCancel)
 }
 
 // failed reports whether a thread of one of t's scopes has failed and Join has not returned the
@@ -224,14 +224,14 @@ func (t *Thread) membersPeerLeft() {
 		for member := range s.members {
 			member.own.flags |= finished
 			if member.own.flags&keepWaiting == 0 {
-				member.stopWaiting(ByClientGone)
+				member.stopWaiting(byClientGone)
 			}
 			member.membersPeerLeft()
 		}
 	}
 }
 
-func (t *Thread) stopWaiting(why WakeReason) {
+func (t *Thread) stopWaiting(why wakeReason) {
 	if t.own.flags&(suspended|notifiable) != 0 {
 		t.loop.ready(t, why)
 	}

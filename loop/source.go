@@ -149,12 +149,12 @@ func (s *selection) poll() {
 }
 
 // notify makes t ask its sources again. It is called on the loop.
-func (t *Thread) notify() { t.notifyFor(ByNotify) }
+func (t *Thread) notify() { t.notifyFor(byNotify) }
 
-func (t *Thread) notifyFor(why WakeReason) { t.notifyIn(&t.loop.runq, why) }
+func (t *Thread) notifyFor(why wakeReason) { t.notifyIn(&t.loop.runq, why) }
 
 // notifyIn puts t into one of its loop's queues for that.
-func (t *Thread) notifyIn(q *queue, why WakeReason) {
+func (t *Thread) notifyIn(q *queue, why wakeReason) {
 	if t.own.flags&notifiable != 0 {
 		t.loop.enqueue(q, t, why)
 	}

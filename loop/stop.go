@@ -38,7 +38,7 @@ func (l *Loop) Stop(grace time.Duration) {
 		}
 		l.stop.stopping = true
 		for _, t := range l.unattached {
-			t.notifyFor(ByStop)
+			t.notifyFor(byStop)
 		}
 		l.wakeForStop(0)
 	})
@@ -54,8 +54,8 @@ func (l *Loop) wakeForStop(fd int) {
 			return
 		}
 		if d := l.table[fd]; d != nil && d.flags&shared == 0 {
-			if d.thread.notifyFor(ByStop); d.thread.co == nil {
-				l.ready(d.thread, ByStop)
+			if d.thread.notifyFor(byStop); d.thread.co == nil {
+				l.ready(d.thread, byStop)
 			}
 			n += slotsPerWake
 		}

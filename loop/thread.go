@@ -115,7 +115,7 @@ type Thread struct {
 	next    *Thread // in the run queue
 	more    *more   // nil until it is needed
 	idle    idleEntry
-	wokenBy WakeReason
+	wokenBy wakeReason
 	wants   uint8            // the events of its own descriptor that are among its sources
 	owner   invariants.Owner // the coroutine's goroutine
 
@@ -153,13 +153,13 @@ func (t *Thread) extra() *more {
 }
 
 // err returns what a wait returns that has ended for the reason.
-func (r WakeReason) err() error {
+func (r wakeReason) err() error {
 	switch r {
-	case ByTime:
+	case byTime:
 		return ErrDeadlineExceeded
-	case ByClientGone:
+	case byClientGone:
 		return ErrClientGone
-	case ByCancel:
+	case byCancel:
 		return ErrCanceled
 	}
 	return nil
@@ -202,7 +202,7 @@ func (l *Loop) Start(task Task) *Thread {
 // begin starts a thread without a descriptor.
 func (l *Loop) begin(t *Thread, task Task) {
 	if l.initUnattached(t, task) {
-		l.ready(t, ByEvent)
+		l.ready(t, byEvent)
 	}
 }
 
@@ -271,7 +271,7 @@ func (a *alarm) Expire() {
 	// that: a process that was stopped in between, or a machine that slept, is late with both.
 	if t.co != nil || t.own.flags&(queued|suspended|notifiable) != 0 ||
 		sysio.Unread(int(t.own.fd)) {
-		t.loop.ready(t, ByTime)
+		t.loop.ready(t, byTime)
 		return
 	}
 	var more time.Duration
@@ -292,7 +292,7 @@ func (a *alarm) Expire() {
 // called on the loop.
 func Wake(t *Thread) {
 	if t.co == nil {
-		t.loop.ready(t, ByEvent)
+		t.loop.ready(t, byEvent)
 	}
 }
 
@@ -300,7 +300,7 @@ func Wake(t *Thread) {
 func (t *Thread) peerLeft() {
 	t.task.ClientGone()
 	if f := t.own.flags; f&keepWaiting == 0 && (f&suspended != 0 || t.co == nil && f&notifiable != 0) {
-		t.loop.ready(t, ByClientGone)
+		t.loop.ready(t, byClientGone)
 	}
 	t.membersPeerLeft()
 }
@@ -348,7 +348,7 @@ func (t *Thread) Mark() int { return t.co.Mark() }
 // RunDeferred calls what was deferred since mark, last first.
 func (t *Thread) RunDeferred(mark int) {
 	t.co.RunDeferred(mark)
-	t.refusals, t.wokenBy = 0, ByEvent // what comes next is another request
+	t.refusals, t.wokenBy = 0, byEvent // what comes next is another request
 }
 
 // Local returns what SetLocal has left with the coroutine that the thread runs on at present,

@@ -115,7 +115,7 @@ const maxRefusals = 1000
 // SawClientGone reports whether t's last wait returned because the client had left, or a wait was
 // refused for that since t's deferred calls last ran. Only t may call it.
 func SawClientGone(t *Thread) bool {
-	return t.wokenBy == ByClientGone || t.refusals > 0 && t.Gone()
+	return t.wokenBy == byClientGone || t.refusals > 0 && t.Gone()
 }
 
 // waitError returns why the thread must not wait, or nil if it may.
@@ -139,9 +139,9 @@ func (t *Thread) waitError() error {
 func (t *Thread) wait(v coro.Value, until int64) error {
 	t.mustRun()
 	t.limit(until)
-	t.wokenBy = ByEvent
+	t.wokenBy = byEvent
 	t.co.Yield(v)
-	if t.wokenBy == ByContext {
+	if t.wokenBy == byContext {
 		return t.boundError()
 	}
 	return t.wokenBy.err()
