@@ -116,6 +116,10 @@ func (s *side) notify() {
 // await waits until the side is ready, within its limit.
 func (s *side) await() error {
 	lp := s.conn.Loop()
+	if s == &s.conn.out { // writes to the client go on, see loop.Thread.Within
+		t := lp.Current()
+		defer loop.SetBudget(t, loop.SetBudget(t, 0))
+	}
 	for !s.ready() {
 		left, err := s.limit.Left(lp)
 		if err != nil {

@@ -101,3 +101,41 @@ func TestContextsWithin(t *testing.T) {
 		}
 	})
 }
+
+// A connection that a handler has taken over is its client's, too: writes go on.
+func TestTakenOverWritesWithin(t *testing.T) {
+	t.Parallel()
+	const size = 8 << 20
+	run(t, func(t *testing.T, m mode) {
+		spent := make(chan bool)
+		s := start(t, m, conn.Config{Handler: func(_ *conn.Request, resp *conn.Response) int {
+			c, _, err := resp.Hijack()
+			if err != nil {
+				t.Error(err)
+				return 500
+			}
+			defer c.Close()
+			_, _ = io.WriteString(c, "HTTP/1.1 101 Switching Protocols\r\n\r\n")
+			err = conn.HijackedOf(c).Loop().Current().Within(10*time.Millisecond, func() error {
+				if _, err := c.Read(make([]byte, 1)); !errors.Is(err, loop.ErrBudget) {
+					t.Errorf("reading: %v", err)
+				}
+				close(spent)
+				_, err := io.WriteString(c, strings.Repeat("x", size))
+				return err
+			})
+			if err != nil {
+				t.Errorf("writing: %v", err)
+			}
+			return 0
+		}})
+		c := s.Dial()
+		send(t, c, strings.Replace(upgradeTo, "%s", "/", 1))
+		c.Answer("GET")
+		<-spent
+		if n, err := io.Copy(io.Discard, io.LimitReader(c.R, size)); n != size {
+			t.Errorf("%d bytes, %v", n, err)
+		}
+		c.Close()
+	}, handed...)
+}
