@@ -3,8 +3,8 @@ package conn
 import (
 	"net/netip"
 
+	"github.com/lwango/lwango/internal/base/sysio"
 	"github.com/lwango/lwango/internal/wire/http1"
-	"github.com/lwango/lwango/loop"
 )
 
 // proxies returns what is configured for the listener; nil: nothing.
@@ -67,7 +67,7 @@ func (r *Request) PeerAddr() netip.AddrPort {
 		return netip.AddrPort{}
 	}
 	if w := r.x.c.proxyHeader(); w != nil && w.known && w.original == nil {
-		return loop.PeerAddr(r.x.c.FD())
+		return sysio.PeerAddr(r.x.c.FD())
 	}
 	return r.x.c.remote.addrPort()
 }

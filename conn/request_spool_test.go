@@ -12,6 +12,7 @@ import (
 
 	"github.com/lwango/lwango/conn"
 	"github.com/lwango/lwango/internal/base/invariants"
+	"github.com/lwango/lwango/internal/base/sysio"
 	"github.com/lwango/lwango/internal/test/ci"
 	"github.com/lwango/lwango/internal/test/leak"
 	"github.com/lwango/lwango/internal/test/must"
@@ -163,7 +164,7 @@ func TestStalledRequestIsCheap(t *testing.T) {
 				_, _, _ = req.Spool(16 << 10)
 				return 200
 			}})
-			at := must.Get(loop.Sockaddr(netip.MustParseAddrPort(s.Addr)))(t)
+			at := must.Get(sysio.Sockaddr(netip.MustParseAddrPort(s.Addr)))(t)
 			var clients [n]int // bare descriptors: their memory would count, too
 			raw := []byte(row.begin + strings.Repeat("x", row.sent))
 			before := leak.InUse()

@@ -19,6 +19,7 @@ import (
 
 	"github.com/lwango/lwango/conn"
 	"github.com/lwango/lwango/internal/base/invariants"
+	"github.com/lwango/lwango/internal/base/sysio"
 	"github.com/lwango/lwango/internal/test/ci"
 	"github.com/lwango/lwango/internal/test/leak"
 	"github.com/lwango/lwango/internal/test/must"
@@ -377,7 +378,7 @@ func TestDescriptorsRunOut(t *testing.T) {
 			c.Do("GET", get)
 			idle = append(idle, c)
 		}
-		at := must.Get(loop.Sockaddr(netip.MustParseAddrPort(s.Addr)))(t)
+		at := must.Get(sysio.Sockaddr(netip.MustParseAddrPort(s.Addr)))(t)
 		// made while there are descriptors; Go's own net package needs one more for each
 		var clients []int
 		for range 20 * n {

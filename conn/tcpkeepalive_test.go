@@ -92,7 +92,7 @@ func TestClientVanishes(t *testing.T) {
 func acceptedFrom(c net.Conn) int {
 	client := c.LocalAddr().(*net.TCPAddr).AddrPort() // of IPv4
 	for fd := range 4096 {
-		if loop.PeerAddr(fd) == client {
+		if sysio.PeerAddr(fd) == client {
 			return fd
 		}
 	}

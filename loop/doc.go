@@ -96,7 +96,6 @@
 //	Buffer, BufferSize, PutOffSize
 //	Acceptor, Listener                the accepting of connections
 //	ErrNoConnection
-//	PeerAddr, Sockaddr, SetInherited
 //
 // # States of a thread
 //

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/lwango/lwango/coro"
+	"github.com/lwango/lwango/internal/base/sysio"
 	"github.com/lwango/lwango/internal/test/leak"
 	"github.com/lwango/lwango/internal/test/must"
 	"github.com/lwango/lwango/loop"
@@ -223,7 +224,7 @@ func TestSpareDescriptor(t *testing.T) {
 			t.Fatal(err)
 		}
 		wait := start(t, l)
-		at := must.Get(loop.Sockaddr(loop.LocalAddr(fd)))(t)
+		at := must.Get(sysio.Sockaddr(loop.LocalAddr(fd)))(t)
 		var clients []int // made while there are descriptors
 		for range 7 {
 			c := must.Get(unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0))(t)

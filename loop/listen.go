@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"unsafe"
 
+	"github.com/lwango/lwango/internal/base/sysio"
 	"golang.org/x/sys/unix"
 )
 
@@ -18,8 +19,8 @@ const backlog = 4096 // the kernel lowers it to net.core.somaxconn
 // is host:port, where host is an IP address in the form that net.JoinHostPort takes, "localhost",
 // or "*" or nothing for all addresses of both families. For "unix" it is a path. With reusePort,
 // several sockets can listen to one TCP address, one for each loop, and the kernel spreads the
-// connections among them (SO_REUSEPORT, socket(7)). Accepted sockets inherit what SetInherited
-// sets.
+// connections among them (SO_REUSEPORT, socket(7)). Accepted sockets inherit
+// TCP_NODELAY and SO_KEEPALIVE.
 func Listen(network, address string, reusePort bool) (fd int, err error) {
 	switch network {
 	case "unix":
@@ -114,8 +115,8 @@ func listenAddr(a netip.AddrPort, reusePort bool) (int, error) {
 			return fail("setsockopt", err)
 		}
 	}
-	SetInherited(fd)
-	sa, err := Sockaddr(a)
+	sysio.SetInherited(fd)
+	sa, err := sysio.Sockaddr(a)
 	if err != nil {
 		return fail("address", err)
 	}
@@ -126,50 +127,6 @@ func listenAddr(a netip.AddrPort, reusePort bool) (int, error) {
 		return fail("listen", err)
 	}
 	return fd, nil
-}
-
-// SetInherited sets the options that sockets inherit which are accepted at fd, a listening socket:
-// that is free, where a call for each connection is not. The kernel rightly refuses them for a
-// socket that is not TCP, whose peer cannot vanish.
-//
-//   - TCP_NODELAY: what is sent is gathered already.
-//   - SO_KEEPALIVE: a client whose machine or network is gone sends no FIN, and a handler that
-//     waits and sends nothing would never learn of it. After a minute of silence the kernel asks,
-//     each 15 s, and the fourth question without an answer ends the connection with ETIMEDOUT,
-//     after two minutes. Go's servers ask after 15 s; that wakes a phone four times as often, for
-//     the sake of connections whose end is not urgent. Times that the socket has already are left,
-//     such as those of a systemd.socket(5).
-func SetInherited(fd int) {
-	_ = unix.SetsockoptInt(fd, unix.IPPROTO_TCP, unix.TCP_NODELAY, 1)
-	if on, err := unix.GetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_KEEPALIVE); err != nil || on != 0 {
-		return
-	}
-	for _, o := range []struct{ level, name, value int }{
-		{unix.IPPROTO_TCP, unix.TCP_KEEPIDLE, 60}, // in seconds
-		{unix.IPPROTO_TCP, unix.TCP_KEEPINTVL, 15},
-		{unix.IPPROTO_TCP, unix.TCP_KEEPCNT, 4},
-		{unix.SOL_SOCKET, unix.SO_KEEPALIVE, 1},
-	} {
-		if unix.SetsockoptInt(fd, o.level, o.name, o.value) != nil {
-			return
-		}
-	}
-}
-
-// Sockaddr returns the address in the form that system calls take.
-func Sockaddr(a netip.AddrPort) (unix.Sockaddr, error) {
-	if a.Addr().Is4() {
-		return &unix.SockaddrInet4{Port: int(a.Port()), Addr: a.Addr().As4()}, nil
-	}
-	sa := &unix.SockaddrInet6{Port: int(a.Port()), Addr: a.Addr().As16()}
-	if zone := a.Addr().Zone(); zone != "" {
-		iface, err := net.InterfaceByName(zone)
-		if err != nil {
-			return nil, err
-		}
-		sa.ZoneId = uint32(iface.Index)
-	}
-	return sa, nil
 }
 
 func listenError(network, address, call string, err error) error {
@@ -200,21 +157,4 @@ func networkOrder(port uint16) uint16 {
 }
 
 // LocalAddr returns the address to which a socket is bound; the zero AddrPort for UNIX sockets.
-func LocalAddr(fd int) netip.AddrPort { return addrPort(unix.Getsockname(fd)) }
-
-// PeerAddr returns the address of the other end of a connected socket; the zero AddrPort for UNIX
-// sockets, and after the peer has reset the connection.
-func PeerAddr(fd int) netip.AddrPort { return addrPort(unix.Getpeername(fd)) }
-
-func addrPort(sa unix.Sockaddr, err error) netip.AddrPort {
-	if err != nil {
-		return netip.AddrPort{}
-	}
-	switch sa := sa.(type) {
-	case *unix.SockaddrInet4:
-		return netip.AddrPortFrom(netip.AddrFrom4(sa.Addr), uint16(sa.Port))
-	case *unix.SockaddrInet6:
-		return netip.AddrPortFrom(netip.AddrFrom16(sa.Addr).Unmap(), uint16(sa.Port))
-	}
-	return netip.AddrPort{}
-}
+func LocalAddr(fd int) netip.AddrPort { return sysio.LocalAddr(fd) }

@@ -208,7 +208,7 @@ func connectTCP(to netip.AddrPort, from netip.Addr) (int, error) {
 	if to.Addr().Is4() {
 		family = unix.AF_INET
 	}
-	sa, err := loop.Sockaddr(to)
+	sa, err := sysio.Sockaddr(to)
 	if err != nil {
 		return -1, err
 	}
@@ -236,7 +236,7 @@ func connectTCP(to netip.AddrPort, from netip.Addr) (int, error) {
 
 // bind sets the address from which a socket connects.
 func bind(fd int, from netip.Addr) error {
-	sa, err := loop.Sockaddr(netip.AddrPortFrom(from, 0))
+	sa, err := sysio.Sockaddr(netip.AddrPortFrom(from, 0))
 	if err != nil {
 		return err
 	}

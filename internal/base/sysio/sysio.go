@@ -17,6 +17,8 @@
 //	cached.go     whether a file lies in the page cache
 //	tempfile.go   TempFile: a file without a name
 //	tempspace.go  TempSpace: what all temporary files hold together
+//	address.go    addresses of sockets
+//	inherited.go  options that accepted sockets inherit
 //	sendonly.go   SendOnly: a socket that is about to be closed, below TLS
 package sysio
 

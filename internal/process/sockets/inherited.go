@@ -12,7 +12,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/lwango/lwango/loop"
+	"github.com/lwango/lwango/internal/base/sysio"
 )
 
 // FirstInherited is the descriptor with which inherited ones begin (sd_listen_fds(3)).
@@ -88,7 +88,7 @@ func adopt(fd int) error {
 	if err := unix.SetNonblock(fd, true); err != nil {
 		return os.NewSyscallError("fcntl", err)
 	}
-	loop.SetInherited(fd)
+	sysio.SetInherited(fd)
 	return nil
 }
 

@@ -66,7 +66,7 @@ func Start(l *loop.Loop, fd int, c *tls.Conn, carry func(net.Conn), keep Lifetim
 	ended func(*Session)) (*Session, error) {
 	s := &Session{tls: c, carry: carry, ended: ended, next: 1, streamLimit: firstStreams,
 		Wire: http2.NewWire()}
-	remote := loop.PeerAddr(fd)
+	remote := sysio.PeerAddr(fd)
 	if err := l.Attach(&s.thread, fd, s, -1); err != nil {
 		return nil, err
 	}
