@@ -441,3 +441,66 @@ func ExampleBindError() {
 	// 400 Bad Request
 	// count is wrong
 }
+
+// A configuration in the program: its text could come from an embed.FS, by FS and File.
+func ExampleServer_config() {
+	s := lwango.Server{Addr: "127.0.0.1:0", Logger: slog.New(slog.DiscardHandler), Config: `
+		[[site]]
+
+		[[site.route]]
+		prefix = "/robots.txt"
+		module = "response"
+		body = "User-agent: *"
+	`}
+	ctx, stop := context.WithCancel(context.Background())
+	defer stop()
+	running, err := s.Start(ctx)
+	if err != nil {
+		log.Fatal(err)
+	}
+	server.Show(http.Get("http://" + running.Addrs()[0] + "/robots.txt"))
+	http.DefaultClient.CloseIdleConnections()
+	stop()
+	fmt.Println(running.Wait())
+	// Output:
+	// 200 OK
+	// User-agent: *
+	// <nil>
+}
+
+// A server behind a proxy, whose word on the client is believed.
+func ExampleServer_trustedProxies() {
+	s := lwango.Server{Addr: "127.0.0.1:0", Logger: slog.New(slog.DiscardHandler),
+		TrustedProxies: []string{"127.0.0.0/8"},
+		Handler: lwango.Handler(func(req *lwango.Request, resp *lwango.Response) int {
+			return resp.Text(200, "You are "+req.RemoteAddr().Addr().String())
+		})}
+	ctx, stop := context.WithCancel(context.Background())
+	defer stop()
+	running, err := s.Start(ctx)
+	if err != nil {
+		log.Fatal(err)
+	}
+	req, _ := http.NewRequest("GET", "http://"+running.Addrs()[0], nil)
+	req.Header.Set("X-Forwarded-For", "203.0.113.9")
+	server.Show(http.DefaultClient.Do(req))
+	http.DefaultClient.CloseIdleConnections()
+	stop()
+	fmt.Println(running.Wait())
+	// Output:
+	// 200 OK
+	// You are 203.0.113.9
+	// <nil>
+}
+
+// A Server that obtains its certificates. The authority connects to port 443 of the domain.
+func ExampleACME() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	s := lwango.Server{Addr: ":443", Handler: lwango.NewMux(),
+		ACME: &lwango.ACME{Domains: []string{"example.org", "www.example.org"},
+			Email: "admin@example.org", Cache: "/var/lib/shop/acme"}}
+	if err := s.Serve(ctx); err != nil {
+		log.Fatal(err)
+	}
+}

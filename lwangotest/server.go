@@ -80,10 +80,15 @@ func (s *Server) begin(tr *http.Transport) {
 	})
 }
 
-// dial connects to the server, whatever the address.
-func (s *Server) dial(ctx context.Context, _, _ string) (net.Conn, error) {
-	network, address := "tcp", s.Addr
-	if path, ok := strings.CutPrefix(s.Addr, "unix:"); ok {
+// dial connects to the server if the address, host:port, is its own or one of example.com.
+func (s *Server) dial(ctx context.Context, network, address string) (net.Conn, error) {
+	path, local := strings.CutPrefix(s.Addr, "unix:")
+	host, _, _ := net.SplitHostPort(address)
+	if host == "example.com" || strings.HasSuffix(host, ".example.com") ||
+		local && host == "localhost" {
+		address = s.Addr
+	}
+	if local && address == s.Addr {
 		network, address = "unix", path
 	}
 	c, err := new(net.Dialer).DialContext(ctx, network, address)
@@ -105,8 +110,9 @@ func (s *Server) Stop() {
 }
 
 // Client returns the client of Get and Do. It keeps its connections, follows no redirects, asks for
-// no compression, and waits for a minute at most. It connects to the server whatever the host of
-// the URL, and trusts the certificates of its TLS.
+// no compression, and waits for a minute at most. It trusts the certificates of the server's TLS.
+// URLs with the host example.com, or a name below that, lead to the server, too: so a test chooses
+// the name that the server gets by TLS (SNI).
 func (s *Server) Client() *http.Client { return s.client }
 
 // Log returns the server's log, in the format of slog.TextHandler.
@@ -213,7 +219,7 @@ type Conn struct {
 // HTTP/1.1. All reads and writes have to end within a minute.
 func (s *Server) Dial() *Conn {
 	s.t.Helper()
-	c, err := s.dial(context.Background(), "", "")
+	c, err := s.dial(context.Background(), "tcp", s.Addr)
 	if err != nil {
 		s.t.Fatal(err)
 	}

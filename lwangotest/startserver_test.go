@@ -96,6 +96,23 @@ func TestStartServerConfig(t *testing.T) {
 	}
 }
 
+// TestStartServerName: a URL may have a name for TLS; those of other servers lead there.
+func TestStartServerName(t *testing.T) {
+	s := lwangotest.StartServer(t, lwango.Server{TLS: lwangotest.TLS(),
+		Handler: lwango.Handler(func(req *lwango.Request, resp *lwango.Response) int {
+			return resp.Text(200, req.TLS().ServerName)
+		})})
+	plain := lwangotest.Start(t, protocol)
+	for url, want := range map[string]string{"https://example.com/": "example.com",
+		"https://a.example.com:9/": "a.example.com", s.URL: "",
+		plain.URL: "HTTP/1.1 false " + plain.Addr} {
+		resp := must.Get(s.Client().Get(url))(t)
+		if got := must.Body(t, resp); got != want {
+			t.Errorf("%s: got %q, want %q", url, got, want)
+		}
+	}
+}
+
 // TestStartServerAdvance: the clocks of all loops of a whole server can be put forward.
 func TestStartServerAdvance(t *testing.T) {
 	s := lwangotest.StartServer(t, lwango.Server{Threads: 2,
