@@ -185,6 +185,48 @@ func TestConfig(t *testing.T) {
 	}
 }
 
+// TestACMEByReload: an address gets its certificates, and loses them, by reloads. One that is
+// refused changes nothing.
+func TestACMEByReload(t *testing.T) {
+	ca := acme.New(t)
+	s := lwango.Server{Addr: "127.0.0.1:0", Handler: whoAsks}
+	ca.Verify("")
+	r, _ := embedded.Start(t, lwango.ObtainBy(s, certs.Options{Authorities: ca.CA.Pool,
+		LeastPause: time.Millisecond, MostPause: time.Millisecond}))
+	at := r.Addrs()[0]
+	ca.Verify(at)
+	plain := func() {
+		t.Helper()
+		if got := ask(t, at, "GET / HTTP/1.1\r\nHost: x\r\n\r\n"); got != "127.0.0.1" {
+			t.Errorf("without TLS: %q", got)
+		}
+	}
+	plain()
+	dir := t.TempDir()
+	s.ACME = &lwango.ACME{Domains: []string{"a.test"}, Directory: ca.URL,
+		Cache: filepath.Join(dir, "none", "acme")}
+	if err := r.Reload(s); err == nil || !strings.Contains(err.Error(), "ACME: cache: ") {
+		t.Errorf("a folder whose parent is missing: %v", err)
+	}
+	plain()
+	s.ACME.Cache = filepath.Join(dir, "acme")
+	if err := r.Reload(s); err != nil {
+		t.Fatal(err)
+	}
+	wait.Until(t, "the certificate", func() bool {
+		c, err := tls.Dial("tcp", at, &tls.Config{RootCAs: ca.CA.Pool, ServerName: "a.test"})
+		if err == nil {
+			c.Close()
+		}
+		return err == nil
+	})
+	s.ACME = nil
+	if err := r.Reload(s); err != nil {
+		t.Fatal(err)
+	}
+	plain()
+}
+
 // TestACME: a server in code obtains the certificates of an address of its own, of a Listener and
 // of a configuration; a reload adds a name.
 func TestACME(t *testing.T) {
