@@ -195,7 +195,7 @@ func (r RequestLayer) background(dropped http1.NameSet, drop func(name string) b
 	if e.state&secured != 0 {
 		state = r.TLS()
 	}
-	e.ofOriginal = originalClient{ctx: r.baseContext(), tls: state}
+	e.ofOriginal = originalClient{ctx: r.contextValues(), tls: state}
 	if e.ofOriginal.ctx != context.Background() {
 		e.ofOriginal.ctx = context.WithoutCancel(e.ofOriginal.ctx)
 	}
