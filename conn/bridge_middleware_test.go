@@ -626,3 +626,33 @@ func TestMiddlewareEnds(t *testing.T) {
 		s.Stop(time.Millisecond)
 	}, direct)
 }
+
+// TestMiddlewareWithin: a budget of time ends the context of the middleware and the waits of the
+// handler within it, and not the wait for a goroutine that still answers.
+func TestMiddlewareWithin(t *testing.T) {
+	bothForms(t, func(t *testing.T, m mode, form form) {
+		late := form(func(next http.Handler) http.Handler {
+			return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				<-r.Context().Done()
+				http.Error(w, r.Context().Err().Error(), 504)
+			})
+		})(hello)
+		waits := form(record(func(string) {}))(func(req *conn.Request, w *conn.Response) int {
+			return w.Text(503, fmt.Sprint(req.Sleep(time.Minute)))
+		})
+		s := start(t, m, conn.Config{Handler: func(req *conn.Request, w *conn.Response) (status int) {
+			_ = req.Within(5*time.Millisecond, func() error {
+				status = byPath(map[string]conn.Handler{"/late": late, "/waits": waits})(req, w)
+				return nil
+			})
+			return status
+		}})
+		for path, want := range map[string]string{"/late": "504 context deadline exceeded\n",
+			"/waits": "503 " + loop.ErrBudget.Error()} {
+			a := s.Dial().Do("GET", "GET "+path+" HTTP/1.1\r\nHost: a\r\n\r\n")
+			if got := fmt.Sprint(a.StatusCode, " ", a.Text); got != want {
+				t.Errorf("%s: %q, want %q", path, got, want)
+			}
+		}
+	}, direct, modes.HTTP2)
+}
