@@ -29,6 +29,11 @@
 // subscribers members of a queue group, one of which gets each message. Both have a log of their
 // own.
 //
+// A Presence is who is there, of all processes. Each process tells the others what changes among
+// its own members, and numbers that. A process that has missed a number, or is new, asks for all
+// members, which come with the number of the last change. So no list is kept at the broker, and an
+// engine carries no more for it than one topic.
+//
 //	doc.go           the package comment
 //	hub.go           Hub: the topics, and which of them are remembered without subscribers
 //	topic.go         Topic and Pattern: publish, subscribe
@@ -41,6 +46,8 @@
 //	sendnext.go      a message that is sent on the loop
 //	remaining.go     messages that subscribers read at a stop
 //	presence.go      Presence: the list of members, and its changes in few messages
+//	peers.go         the members in other processes: leases, outages
+//	note.go          what processes tell each other of their members
 //	message.go       Message, and the encoded forms that subscribers share
 //	feed.go          Feed: messages from an engine
 //	catchup.go       how long a Feed waits for subscribers after an outage

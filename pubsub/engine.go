@@ -88,7 +88,12 @@ func (h *Hub) SetCarried(carried bool) {
 		word = "carried"
 	}
 	h.Status().Publish([]byte(word))
+	h.presence.setCarried()
 }
+
+// Disconnecting is for an Engine that is going to send its last messages: the others learn that
+// this process has no members of any Presence any more.
+func (h *Hub) Disconnecting() { h.presence.disconnect() }
 
 // Carried reports whether messages reach all subscribers. Without an Engine they always do, because
 // all subscribers are in this process.

@@ -2,6 +2,7 @@ package pubsub_test
 
 import (
 	"bytes"
+	"encoding/json"
 	"fmt"
 	"log"
 	"time"
@@ -192,28 +193,26 @@ func ExampleOptions_group() {
 	// third
 }
 
-// Who is in a room gets a list once, and then what changes.
+// Who is in a room gets a list first, and then what changes.
 func ExamplePresence() {
 	runThread(func(t *loop.Thread) {
 		var hub pubsub.Hub
-		topic := hub.Topic("people in the garden")
-		people := &pubsub.Presence{Topic: topic, Publish: func(c pubsub.Change) {
-			topic.Publish(fmt.Appendf(nil, "came %v, left %v, %d here", c.Joined, c.Left, c.Count))
-		}}
-		sub, _ := people.Follow(t, pubsub.Options{})
+		people := hub.Topic("garden").Presence()
 		people.Join("Ann")
 		people.Join("Bob")
-		m, _ := sub.Receive(time.Minute)
-		fmt.Println(string(m.Data))
-
-		late, roster := people.Follow(t, pubsub.Options{})
-		fmt.Println(roster.Names)
+		sub := people.Subscribe(t, pubsub.Options{})
+		for range 2 {
+			m, _ := sub.Receive(time.Minute)
+			fmt.Println(string(m.Data))
+		}
 		people.Leave("Bob")
-		m, _ = late.Receive(time.Minute)
-		fmt.Println(string(m.Data))
+		m, _ := sub.Receive(time.Minute)
+		var c pubsub.Change
+		_ = json.Unmarshal(m.Data, &c)
+		fmt.Println(c.Left, "left,", c.Count, "here")
 	})
 	// Output:
-	// came [Ann Bob], left [], 2 here
-	// [Ann Bob]
-	// came [], left [Bob], 1 here
+	// {"topic":"garden","list":true,"count":0}
+	// {"topic":"garden","joined":["Ann","Bob"],"count":2}
+	// [Bob] left, 1 here
 }

@@ -115,8 +115,24 @@ func Selections(h *Hub) (n int, patterns bool) {
 // PresenceSoon is how long news of a Presence waits for others, at least.
 const PresenceSoon = presenceSoon
 
-// PublishNews has a Presence tell its news at once.
-func PublishNews(p *Presence) { p.publish() }
+// Leases are short in these tests. A process without a processor may count as dead meanwhile.
+func init() { presenceLease, presenceAlive = 1500*time.Millisecond, 300*time.Millisecond }
+
+// Lease is for how long a process counts as alive.
+func Lease() time.Duration { return presenceLease }
+
+// ParseNote reads what a process tells others of its members, and encodes it again.
+func ParseNote(data []byte) ([]byte, error) {
+	n, err := parseNote(data)
+	return n.encode(), err
+}
+
+// Rosters returns of how many topics the hub has members.
+func Rosters(h *Hub) int {
+	h.presence.mu.Lock()
+	defer h.presence.mu.Unlock()
+	return len(h.presence.rosters)
+}
 
 // Later lets so much time pass for a feed, since it last had something late.
 func Later(f *Feed, d time.Duration) {

@@ -8,10 +8,11 @@ import (
 // Feed takes the messages that an Engine brings for a topic, from one Follow to its Unfollow. After
 // that it ignores them. Its methods are for one goroutine, which must not be a loop's.
 type Feed struct {
-	log     *log
-	loading bool   // Loaded was not called yet
-	joined  uint64 // number of the next message when the topic was followed
-	depth   int    // see Depth
+	log       *log
+	presences *presences // of PresenceTopic, which has no log
+	loading   bool       // Loaded was not called yet
+	joined    uint64     // number of the next message when the topic was followed
+	depth     int        // see Depth
 
 	// Under the log's lock: all subscriptions; and, during an outage, the timers of those for which
 	// Offer has waited, how long it has waited, and the last call of Offer with messages.
@@ -45,6 +46,10 @@ func (f *Feed) leave(s *Subscription) {
 // the topic has more messages than Depth, history must have at least one more than Depth: so the
 // hub learns that it does not have all. Only the first call counts.
 func (f *Feed) Loaded(history []*Message) {
+	if f.presences != nil {
+		f.presences.loaded()
+		return
+	}
 	l := f.log
 	l.mu.Lock()
 	if l.feed != f || !f.loading {
@@ -119,6 +124,10 @@ func (l *log) replaceHistory(history []*Message, f *Feed) {
 // Messages that come faster than they were published, because this process or the other one was cut
 // off, are for Offer.
 func (f *Feed) Deliver(ms []*Message) {
+	if f.presences != nil {
+		f.presences.deliver(ms)
+		return
+	}
 	l := f.log
 	l.mu.Lock()
 	if l.feed != f {
@@ -176,6 +185,10 @@ func Lost(n int) *Message {
 // Offer takes nothing while its queue is half full.
 func (f *Feed) Offer(ms []*Message) (rest []*Message) {
 	if len(ms) == 0 {
+		return nil
+	}
+	if f.presences != nil {
+		f.presences.deliver(ms)
 		return nil
 	}
 	l := f.log

@@ -74,6 +74,7 @@ type Hub struct {
 	maxBytes atomic.Int64
 
 	selections selections
+	presence   presences
 
 	// To be locked before a log's lock, never while that is held.
 	mu        sync.Mutex

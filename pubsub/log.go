@@ -77,12 +77,8 @@ func (l *log) at(n uint64) *Message { return l.ring[n&uint64(len(l.ring)-1)] }
 // create publishes a new message, which gets its position in the order of those that are published
 // in this process. It returns what is to be woken.
 func (l *log) create(keep time.Duration, data []byte) (*Message, woken) {
-	id := make([]byte, 0, 40)
-	id = append(append(id, l.hub.origin...), '-')
-	id = strconv.AppendUint(id, l.hub.seq.Add(1), 36)
-	name, _ := programName(l.name)
-	m := &Message{ID: string(id), Topic: name, Time: time.Now(), Keep: keep,
-		Data: append([]byte(nil), data...)}
+	m := l.hub.message(l.name, append([]byte(nil), data...))
+	m.Keep = keep
 	if e := l.hub.engine; e != nil {
 		if keep == 0 {
 			l.count++
@@ -100,6 +96,15 @@ func (l *log) create(keep time.Duration, data []byte) (*Message, woken) {
 	}
 	l.publish(m)
 	return m, woken{l.groups, others}
+}
+
+// message returns a new message of this process, which has data.
+func (h *Hub) message(topic string, data []byte) *Message {
+	id := make([]byte, 0, 40)
+	id = append(append(id, h.origin...), '-')
+	id = strconv.AppendUint(id, h.seq.Add(1), 36)
+	name, _ := programName(topic)
+	return &Message{ID: string(id), Topic: name, Time: time.Now(), Data: data}
 }
 
 // woken has the groups and logs that a publisher wakes when it holds no lock.

@@ -1,6 +1,7 @@
 package pubsub_test
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -10,29 +11,11 @@ import (
 
 	"github.com/lwango/lwango/internal/test/loops"
 	"github.com/lwango/lwango/internal/test/race"
+	"github.com/lwango/lwango/internal/test/rooms"
+	"github.com/lwango/lwango/internal/test/wait"
 	"github.com/lwango/lwango/loop"
 	"github.com/lwango/lwango/pubsub"
 )
-
-func newPresence(hub *pubsub.Hub) *pubsub.Presence {
-	topic := hub.Topic("people")
-	return &pubsub.Presence{Topic: topic, Publish: func(c pubsub.Change) {
-		topic.Publish(fmt.Appendf(nil, "+%s -%s %d", strings.Join(c.Joined, ","),
-			strings.Join(c.Left, ","), c.Count))
-	}}
-}
-
-// apply makes of a list what a change makes of it.
-func apply(here map[string]bool, m *pubsub.Message) {
-	words := strings.Fields(string(m.Data))
-	for _, name := range strings.Split(words[0][1:], ",") {
-		here[name] = true
-	}
-	for _, name := range strings.Split(words[1][1:], ",") {
-		delete(here, name)
-	}
-	delete(here, "")
-}
 
 // A name comes once, however often it joins, and goes when it has left as often. Who comes and goes
 // within a moment is no news.
@@ -40,11 +23,15 @@ func TestPresence(t *testing.T) {
 	t.Parallel()
 	var hub pubsub.Hub
 	loops.Run(t, func(th *loop.Thread) {
+		p := hub.Topic("lwango/people").Presence()
 		for {
-			p := newPresence(&hub)
-			sub, roster := p.Follow(th, pubsub.Options{})
-			if p.Leave("Ann"); len(roster.Names) != 0 || p.Count() != 0 {
-				t.Errorf("%v", roster.Names)
+			sub := p.Subscribe(th, pubsub.Options{})
+			if p.Leave("Ann"); !sub.Ready() {
+				t.Error("the list is not there")
+			}
+			m := sub.Next()
+			if got := string(m.Data); got != `{"topic":"lwango/people","list":true,"count":0}` {
+				t.Error(got)
 			}
 			began := time.Now()
 			for _, name := range []string{"Cat", "Ann", "Ann", "Bob"} {
@@ -55,48 +42,90 @@ func TestPresence(t *testing.T) {
 			m, err := sub.Receive(limit)
 			if err != nil {
 				t.Error(err)
+				return
 			}
 			if time.Since(began) > 2*pubsub.PresenceSoon {
 				sub.Unsubscribe()
+				p.Leave("Ann")
+				p.Leave("Cat")
+				wait.Until(t, "nobody is there", func() bool { return pubsub.Rosters(&hub) == 0 })
 				continue // the machine was busy, and Bob may have been seen
 			}
-			if string(m.Data) != "+Ann,Cat - 2" || p.Count() != 2 || !p.Has("Ann") || p.Has("Bob") {
-				t.Errorf("%s; count %d", m.Data, p.Count())
+			if got := string(m.Data); m.Topic != "lwango/people" ||
+				got != `{"topic":"lwango/people","joined":["Ann","Cat"],"count":2}` {
+				t.Errorf("%s: %s", m.Topic, got)
 			}
 			p.Leave("Ann")
 			p.Join("Dan")
-			late, roster := p.Follow(th, pubsub.Options{}) // before that is told
+			late := hub.Topic("lwango/people").Presence().Subscribe(th, pubsub.Options{})
 			m, err = sub.Receive(limit)
-			if err != nil || string(m.Data) != "+Dan -Ann 2" {
+			if err != nil || string(m.Data) !=
+				`{"topic":"lwango/people","joined":["Dan"],"left":["Ann"],"count":2}` {
 				t.Errorf("%s, %v", m.Data, err)
 			}
-			if !slices.Equal(roster.Names, []string{"Ann", "Cat"}) || late.Next() != m {
-				t.Errorf("%v, and then another change", roster.Names)
+			first, again := late.Next(), late.Next()
+			if got := string(first.Data); again != m ||
+				got != `{"topic":"lwango/people","list":true,"joined":["Ann","Cat"],"count":2}` {
+				t.Errorf("%s, and then another change", got)
 			}
-			if _, roster = p.Follow(th, pubsub.Options{}); !roster.Has("Dan") || roster.Has("Ann") {
-				t.Errorf("%v", roster.Names)
+			if c := p.List(); !slices.Equal(c.Joined, []string{"Cat", "Dan"}) || !c.List || c.Stale != "" {
+				t.Errorf("%+v", c)
 			}
+			p.Publish([]byte("hello"))
+			if m = late.Next(); m == nil || string(m.Data) != "hello" {
+				t.Error("what was published is not there")
+			}
+			p.Leave("Cat")
+			p.Leave("Dan")
+			wait.Until(t, "nothing is kept", func() bool { return pubsub.Rosters(&hub) == 0 })
 			return
 		}
 	})
 }
 
-func TestRosterPages(t *testing.T) {
+// All policies and ways to read give the list first, once.
+func TestPresenceListIsFirst(t *testing.T) {
 	t.Parallel()
-	r := pubsub.Roster{Names: []string{"a", "c", "e"}}
-	for _, row := range []struct {
-		after string
-		n     int
-		want  string
-	}{
-		{"", 2, "a c true"}, {"c", 2, "e false"}, {"b", 1, "c true"}, {"", 3, "a c e false"},
-		{"e", 5, " false"}, {"z", 5, " false"}, {"", 0, " true"}, {"", -1, " true"},
-	} {
-		names, more := r.Page(row.after, row.n)
-		if got := fmt.Sprint(strings.Join(names, " "), " ", more); got != row.want {
-			t.Errorf("%+v: %q", row, got)
+	var hub pubsub.Hub
+	loops.Run(t, func(th *loop.Thread) {
+		p := hub.Topic("people").Presence()
+		p.Publish([]byte("nobody hears it"))
+		for _, policy := range []pubsub.Policy{
+			pubsub.DropOldest, pubsub.DropNewest, pubsub.Disconnect,
+		} {
+			for _, read := range []func(*pubsub.Subscription) *pubsub.Message{
+				(*pubsub.Subscription).Next,
+				(*pubsub.Subscription).Remaining,
+				func(s *pubsub.Subscription) (next *pubsub.Message) {
+					send := func(m *pubsub.Message) bool { next = m; return true }
+					if s.SendNext(send) || next != nil {
+						return next
+					}
+					return s.Next()
+				},
+			} {
+				for _, keep := range []bool{false, true} {
+					s := p.Subscribe(th, pubsub.Options{Policy: policy, Keep: keep})
+					p.Publish([]byte("said"))
+					o := new(rooms.Observer)
+					for range 2 {
+						if m := read(s); m != nil {
+							o.Take(m)
+						}
+					}
+					if o.Here == nil || len(o.Said) != 1 || s.Next() != nil || s.Ready() {
+						t.Errorf("policy %d: %+v", policy, o)
+					}
+					s.Unsubscribe()
+				}
+			}
 		}
-	}
+		for _, o := range []pubsub.Options{{History: 1}, {After: "x"}, {Group: "x"}} {
+			if s := p.Subscribe(th, o); s.Err() == nil || errors.Is(s.Err(), pubsub.ErrLagged) {
+				t.Errorf("%+v: %v", o, s.Err())
+			}
+		}
+	})
 }
 
 // 2,000 come as fast as they can, from several goroutines, and some go. Those who are there get few
@@ -106,9 +135,9 @@ func TestPresenceOfThousands(t *testing.T) {
 	t.Parallel()
 	const many, sources = 2000, 4
 	var hub pubsub.Hub
-	p := newPresence(&hub)
+	p := hub.Topic("people").Presence()
 	loops.Run(t, func(th *loop.Thread) {
-		sub, _ := p.Follow(th, pubsub.Options{Queue: 1 << 12})
+		sub := p.Subscribe(th, pubsub.Options{Queue: 1 << 12})
 		began := time.Now()
 		var all sync.WaitGroup
 		for i := range sources {
@@ -125,62 +154,34 @@ func TestPresenceOfThousands(t *testing.T) {
 			})
 		}
 		all.Wait()
-		here, at, changes := make(map[string]bool), make(map[string]bool), 0
+		var early, at rooms.Observer
+		changes := 0
 		var late *pubsub.Subscription
-		for len(here) < p.Count() || late == nil {
+		for early.Names() != strings.Join(p.List().Joined, " ") || late == nil {
 			m, err := sub.Receive(limit)
 			if err != nil {
 				t.Error(err)
 				return
 			}
-			apply(here, m)
-			if changes++; late == nil {
-				var roster *pubsub.Roster
-				late, roster = p.Follow(th, pubsub.Options{Queue: 1 << 12})
-				for _, name := range roster.Names {
-					at[name] = true
-				}
+			early.Take(m)
+			if changes++; late == nil && len(early.Here) > 0 {
+				late = p.Subscribe(th, pubsub.Options{Queue: 1 << 12})
 			}
 		}
 		for m := late.Next(); m != nil; m = late.Next() {
-			apply(at, m)
+			at.Take(m)
 		}
 		took := time.Since(began)
-		if len(at) != p.Count() || sub.Dropped() > 0 {
-			t.Errorf("a latecomer knows %d of %d; %d lost", len(at), p.Count(), sub.Dropped())
+		if at.Names() != early.Names() || sub.Dropped() > 0 || len(early.Wrong)+len(at.Wrong) > 0 {
+			t.Errorf("a latecomer knows %d of %d; %d lost; %q, %q", len(at.Here), len(early.Here),
+				sub.Dropped(), early.Wrong, at.Wrong)
 		}
-		if most := 2 + int(took/pubsub.PresenceSoon); changes > most {
+		if most := 3 + int(took/pubsub.PresenceSoon); changes > most {
 			t.Errorf("%d changes in %v", changes, took)
 		}
 		if took > limit/2 && !race.Enabled {
 			t.Errorf("it has taken %v", took)
 		}
 		t.Logf("%d changes in %v", changes, took)
-	})
-}
-
-// What a Presence was going to tell when it was closed is told to nobody.
-func TestPresenceCloses(t *testing.T) {
-	t.Parallel()
-	var hub pubsub.Hub
-	loops.Run(t, func(th *loop.Thread) {
-		p := newPresence(&hub)
-		sub, _ := p.Follow(th, pubsub.Options{})
-		p.Join("Ann")
-		p.Close()
-		if m := sub.Next(); m == nil || string(m.Data) != "+Ann - 1" {
-			t.Errorf("the last change is %v", m)
-		}
-		p.Join("Bob")
-		pubsub.PublishNews(p)
-		if m := sub.Next(); m != nil {
-			t.Errorf("told %s", m.Data)
-		}
-		next := newPresence(&hub)
-		next.Join("Cat")
-		pubsub.PublishNews(next)
-		if m := sub.Next(); m == nil || string(m.Data) != "+Cat - 1" {
-			t.Errorf("the next one tells %v", m)
-		}
 	})
 }

@@ -26,6 +26,9 @@ func (s *Subscription) Remaining() *Message {
 	if !s.ready() {
 		return nil
 	}
+	if s.hasFirst() {
+		return s.takeFirst()
+	}
 	if s.policy == DropNewest {
 		if s.at >= s.extra.queue.end {
 			return nil

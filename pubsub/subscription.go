@@ -113,8 +113,9 @@ type extra struct {
 
 	// Under the log's lock.
 	dropped int
-	past    *past // nil: no history was asked for
-	*queue        // with DropNewest
+	first   *Message // comes before all of the log: the list of a Presence
+	past    *past    // nil: no history was asked for
+	*queue           // with DropNewest
 }
 
 // past is the history that Options have asked for. It counts from at, once that is known.
@@ -193,6 +194,10 @@ func (s *Subscription) Next() *Message {
 		l.mu.Unlock()
 		return nil
 	}
+	if s.hasFirst() {
+		defer l.mu.Unlock()
+		return s.takeFirst()
+	}
 	if s.policy == DropNewest {
 		defer l.mu.Unlock()
 		return s.dequeue()
@@ -222,7 +227,19 @@ func (s *Subscription) Next() *Message {
 
 // byPosition reports whether s has a message if its position is not the log's end.
 func (s *Subscription) byPosition() bool {
-	return s.policy != DropNewest && !s.pending() && !s.group.log.shared()
+	return s.policy != DropNewest && !s.pending() && !s.group.log.shared() && !s.hasFirst()
+}
+
+// hasFirst reports whether the first message is unread.
+func (s *Subscription) hasFirst() bool { return s.extra != nil && s.extra.first != nil }
+
+// takeFirst takes the first message. The caller holds the log's lock.
+func (s *Subscription) takeFirst() *Message {
+	m := s.extra.first
+	if s.extra.first = nil; *s.extra == (extra{}) {
+		s.extra = nil
+	}
+	return m
 }
 
 // takeShared takes the next message of a queue group. The caller holds the log's lock.
@@ -271,6 +288,8 @@ func (s *Subscription) ready() bool {
 		l.seekHistory(s)
 	}
 	switch {
+	case s.hasFirst():
+		return true
 	case s.policy == DropNewest:
 		return len(s.extra.messages) > 0
 	case l.shared():

@@ -1,84 +1,58 @@
 package main
 
 import (
+	"encoding/json"
 	"strings"
-	"sync"
 
 	"github.com/lwango/lwango"
 	"github.com/lwango/lwango/bench/tasks"
 	"github.com/lwango/lwango/handlers/websocket"
-	"github.com/lwango/lwango/loop"
 	"github.com/lwango/lwango/pubsub"
 )
 
-// A place is a room that tells its members who is there.
-type place struct {
-	pubsub.Presence
-
-	mu     sync.Mutex
-	listed *pubsub.Roster
-	list   *websocket.PreparedMessage // of listed
-}
-
-// places are all, by name.
-var places sync.Map
-
-func placeOf(name string) *place {
-	if p, ok := places.Load(name); ok {
-		return p.(*place)
-	}
-	topic := lwango.Topics().Topic("place " + name)
-	p := &place{Presence: pubsub.Presence{Topic: topic, Publish: func(c pubsub.Change) {
-		if len(c.Joined) > 0 { // of those who leave nobody asks here
-			topic.Publish(tasks.FillText(tasks.FillJoined, c.Joined))
-		}
-	}}}
-	found, _ := places.LoadOrStore(name, p)
-	return found.(*place)
-}
-
-// frame is the list as it goes out: made once for all who get the same.
-func (p *place) frame(of *pubsub.Roster) *websocket.PreparedMessage {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.listed != of {
-		p.listed = of
-		p.list, _ = websocket.Prepare(websocket.Text, tasks.FillText(tasks.FillList, of.Names))
-	}
-	return p.list
-}
-
-// An entrant is a member of a place.
+// An entrant is a member of a place, which tells its members who is there.
 type entrant struct {
-	place *place
+	place *pubsub.Presence
 	name  string
 }
 
 func fill(req *lwango.Request, resp *lwango.Response) int {
 	q := req.Query()
-	return upgrader.Serve(req, resp,
-		&entrant{placeOf(strings.Clone(q.Get("room"))), strings.Clone(q.Get("name"))})
+	return upgrader.Serve(req, resp, &entrant{
+		lwango.Topics().Topic("place " + q.Get("room")).Presence(), strings.Clone(q.Get("name")),
+	})
 }
 
 func (e *entrant) Open(c *websocket.Conn) {
 	e.place.Join(e.name)
-	from := &follow{Presence: &e.place.Presence}
-	c.Relay(from, queue, frame)
-	_ = c.WritePrepared(e.place.frame(from.roster))
+	c.Subscribe(e.place, queue, e.pass)
 }
+
+func (e *entrant) pass(c *websocket.Conn, m *pubsub.Message) {
+	if m == nil {
+		_ = c.Close(websocket.TryAgainLater, "too slow")
+	} else if frame := news(m); frame != nil {
+		_ = c.WritePrepared(frame)
+	}
+}
+
+// news is a message of a place as it goes out: made once for all who get the same.
+var news = pubsub.Shared(func(data []byte) *websocket.PreparedMessage {
+	var c pubsub.Change
+	_ = json.Unmarshal(data, &c) // a Presence has made it
+	var text []byte
+	switch {
+	case c.List:
+		text = tasks.FillText(tasks.FillList, c.Joined)
+	case len(c.Joined) > 0: // of those who leave nobody asks here
+		text = tasks.FillText(tasks.FillJoined, c.Joined)
+	default:
+		return nil
+	}
+	frame, _ := websocket.Prepare(websocket.Text, text)
+	return frame
+})
 
 func (e *entrant) Message(*websocket.Conn, int, []byte) {}
 
 func (e *entrant) Closed(*websocket.Conn, *websocket.CloseError) { e.place.Leave(e.name) }
-
-// follow subscribes to a place, from the roster on.
-type follow struct {
-	*pubsub.Presence
-	roster *pubsub.Roster
-}
-
-// Subscribe implements websocket.Topic.
-func (f *follow) Subscribe(t *loop.Thread, o pubsub.Options) (sub *pubsub.Subscription) {
-	sub, f.roster = f.Follow(t, o)
-	return sub
-}

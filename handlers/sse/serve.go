@@ -57,7 +57,7 @@ func (s *Stream) Close() {
 // Thread returns the thread that the stream belongs to, for functions that take one.
 func (s *Stream) Thread() *loop.Thread { return s.thread }
 
-// Topic is something to subscribe to: a *pubsub.Topic, or a *pubsub.Pattern.
+// Topic is something to subscribe to: a *pubsub.Topic, *pubsub.Pattern or *pubsub.Presence.
 type Topic interface {
 	Subscribe(t *loop.Thread, o pubsub.Options) *pubsub.Subscription
 }

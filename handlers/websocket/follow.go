@@ -5,7 +5,7 @@ import (
 	"github.com/lwango/lwango/pubsub"
 )
 
-// Topic is something to subscribe to: a *pubsub.Topic, or a *pubsub.Pattern.
+// Topic is something to subscribe to: a *pubsub.Topic, *pubsub.Pattern or *pubsub.Presence.
 type Topic interface {
 	Subscribe(t *loop.Thread, o pubsub.Options) *pubsub.Subscription
 }

@@ -19,6 +19,14 @@ import (
 )
 
 // Three processes speak in a room, and one of them is killed; then also the broker.
+// Who is there is known to three processes, one of which is killed, and after a new start of the
+// broker.
+func TestPresence(t *testing.T) {
+	t.Parallel()
+	b := startBroker(t)
+	rooms.Presence(t, startNode(t, b.url()), b.url(), func() { b.kill(); b.restart() })
+}
+
 func TestThreeProcesses(t *testing.T) {
 	b := startBroker(t)
 	rooms.ThreeProcesses(t, startNode(t, b.url()), b.url(), nil)

@@ -71,7 +71,7 @@ func Start(hub *pubsub.Hub, rawURL string, log *slog.Logger) (*Engine, error) {
 	first := e.shards[0]
 	first.mu.Lock()
 	defer first.mu.Unlock()
-	first.start() // its reader notices when the broker is gone
+	first.start(false) // its reader notices when the broker is gone
 	return e, nil
 }
 

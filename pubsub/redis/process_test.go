@@ -161,6 +161,14 @@ func TestTwoProcessesAcrossARestart(t *testing.T) {
 }
 
 // Three processes speak in a room, and one of them is killed; then also the broker.
+// Who is there is known to three processes, one of which is killed, and after a new start of the
+// broker.
+func TestPresence(t *testing.T) {
+	t.Parallel()
+	b := broker.Start(t)
+	rooms.Presence(t, startNode(t, b.URL()).Node, b.URL(), func() { b.Kill(); b.Restart() })
+}
+
 func TestThreeProcesses(t *testing.T) {
 	t.Parallel()
 	b := broker.Start(t)

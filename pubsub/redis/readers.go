@@ -19,8 +19,9 @@ const perReader = 128
 // reader is a goroutine that reads some of a shard's topics, with a connection of its own.
 type reader struct {
 	*shard
-	wakeup string        // key of the stream that wakes it
-	added  chan struct{} // has an element when there is another topic
+	presence bool          // it reads PresenceTopic alone, see start
+	wakeup   string        // key of the stream that wakes it
+	added    chan struct{} // has an element when there is another topic
 
 	// Of the session, and the goroutine's.
 	client *goredis.Client

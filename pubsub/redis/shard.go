@@ -92,10 +92,11 @@ func (s *shard) connect(opened func()) (client *goredis.Client, disconnect func(
 	}, nil
 }
 
-// start starts another reader. The caller holds the shard's lock.
-func (s *shard) start() *reader {
+// start starts another reader. Presence has one of its own: a read names all topics of the reader
+// anew, which would be most of what a join costs. The caller holds the shard's lock.
+func (s *shard) start(presence bool) *reader {
 	s.number++
-	r := &reader{shard: s,
+	r := &reader{shard: s, presence: presence,
 		wakeup: fmt.Sprint(s.prefix, wakeKeys, s.Hub.Origin(), ":", s.number),
 		added:  make(chan struct{}, 1), feeds: make(map[string]*feed)}
 	s.readers = append(s.readers, r)
@@ -112,12 +113,13 @@ func (s *shard) follow(topic string, to *pubsub.Feed) {
 		return
 	}
 	var r *reader
+	presence := topic == pubsub.PresenceTopic
 	if i := slices.IndexFunc(s.readers, func(r *reader) bool {
-		return len(r.feeds) < perReader
+		return r.presence == presence && len(r.feeds) < perReader
 	}); i >= 0 {
 		r = s.readers[i]
 	} else {
-		r = s.start()
+		r = s.start(presence)
 	}
 	fd := &feed{topic: topic, key: s.prefix + topicKeys + topic, to: to, reader: r,
 		since: time.Now(), pending: s.out.Waiting(topic), catchingUp: true,

@@ -12,49 +12,45 @@ const (
 	maxHeld      = 32       // messages that wait
 	maxHeldBytes = 64 << 10 // of their text
 
-	typingBurst, typingRate = 3, 1
-	frameBurst, frameRate   = 200, 50
-
 	olderCost = 10 // frames that a request for older messages counts as: its answer is long
 )
 
-// allowance is how much of something a client may still do: a bucket that holds burst and fills at
-// rate.
-type allowance struct {
-	burst, rate float64
-	left        float64
-	since       time.Time
-}
+var (
+	sayLimit    = limit{burst, rate}
+	typingLimit = limit{3, 1}
+	frameLimit  = limit{200, 50}
+)
 
-// newAllowance returns a full one. rate is per second.
-func newAllowance(burst, rate float64, now time.Time) allowance {
-	return allowance{burst: burst, rate: rate, left: burst, since: now}
-}
+// limit is how much of something a client may do: a bucket that holds burst and fills at rate.
+type limit struct{ burst, rate int } // rate: per second
 
-// fill adds what has accrued since the last call.
-func (a *allowance) fill(now time.Time) {
-	a.left = min(a.left+now.Sub(a.since).Seconds()*a.rate, a.burst)
-	a.since = now
+// allowance is such a bucket: the time when it is full, after start. The zero allowance is full.
+type allowance time.Duration
+
+// start is when this process has begun.
+var start = time.Now()
+
+// time returns how long it takes until there are n more.
+func (l limit) time(n float64) allowance {
+	return allowance(n / float64(l.rate) * float64(time.Second))
 }
 
 // take takes n out, and reports whether they were there.
-func (a *allowance) take(n float64, now time.Time) bool {
-	if a.fill(now); a.left < n {
+func (a *allowance) take(l limit, n float64, now time.Time) bool {
+	at := allowance(now.Sub(start))
+	full := max(*a, at) + l.time(n)
+	if full > at+l.time(float64(l.burst)) {
 		return false
 	}
-	a.left -= n
+	*a = full
 	return true
 }
 
 // full reports whether nothing is missing.
-func (a *allowance) full(now time.Time) bool {
-	a.fill(now)
-	return a.left == a.burst
-}
+func (a *allowance) full(now time.Time) bool { return *a <= allowance(now.Sub(start)) }
 
 // wait returns how long it takes until there is one.
-func (a *allowance) wait(now time.Time) time.Duration {
-	a.fill(now)
-	d := time.Duration(max(1-a.left, 0) / a.rate * float64(time.Second))
-	return d + time.Millisecond // so that it is there then, whatever was rounded
+func (a *allowance) wait(l limit, now time.Time) time.Duration {
+	d := *a + l.time(1) - l.time(float64(l.burst)) - allowance(now.Sub(start))
+	return time.Duration(max(d, 0)) + time.Millisecond // so that it is there, whatever was rounded
 }

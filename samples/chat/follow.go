@@ -16,7 +16,7 @@ func follow(req *lwango.Request, resp *lwango.Response) int {
 		resp.WriteString(err.Error() + "\n")
 		return 400
 	}
-	goAway, err := admit(req, "")
+	goAway, err := admit(req)
 	if err != nil {
 		return later(resp, err)
 	}

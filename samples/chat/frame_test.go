@@ -201,27 +201,27 @@ func FuzzName(f *testing.F) {
 
 func TestAllowance(t *testing.T) {
 	now := time.Now()
-	a := newAllowance(burst, rate, now)
+	var a allowance
 	for i := range burst {
-		if !a.take(1, now) {
+		if !a.take(sayLimit, 1, now) {
 			t.Fatalf("nothing is left after %d", i)
 		}
 	}
-	if a.take(1, now) {
+	if a.take(sayLimit, 1, now) {
 		t.Error("more than a burst at once")
 	}
 	now = now.Add(time.Second)
 	for i := range rate {
-		if !a.take(1, now) {
+		if !a.take(sayLimit, 1, now) {
 			t.Errorf("nothing is left after %d in a second", i)
 		}
 	}
-	if a.take(1, now) {
+	if a.take(sayLimit, 1, now) {
 		t.Error("more than the rate")
 	}
 	now = now.Add(time.Hour)
 	n := 0
-	for a.take(1, now) {
+	for a.take(sayLimit, 1, now) {
 		n++
 	}
 	if n != burst {

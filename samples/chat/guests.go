@@ -12,10 +12,10 @@ import (
 const (
 	roomsPerAddress = 32 // in which one address may have sockets at a time
 	maxRooms        = 4096
-
-	joinBurst = 128 // sockets of one address at once
-	joinRate  = 4   // a second in the long run
 )
+
+// joinLimit is for the sockets of one address.
+var joinLimit = limit{128, 4}
 
 // guest is what one address has at present. An address is an IPv4 address, or an IPv6 network of 64
 // bits, since every customer of a provider has at least that.
@@ -30,12 +30,19 @@ var guests = struct {
 	from map[netip.Prefix]*guest
 }{from: make(map[netip.Prefix]*guest)}
 
-// admit lets another socket of an address in, into a room if that is not "". The caller calls leave
-// when the socket ends. The error is for the client, which may try again later.
-func admit(req *lwango.Request, room string) (leave func(), err error) {
-	network, ok := networkOf(req.RemoteAddr().Addr())
+// admit lets another request of an address in. The caller calls leave when the request ends. The
+// error is for the client, which may try again later.
+func admit(req *lwango.Request) (leave func(), err error) {
+	g, err := admitTo("", req.RemoteAddr().Addr())
+	return func() { g.leave("") }, err
+}
+
+// admitTo lets another socket of an address in, into a room if that is not "". The caller calls
+// leave of the guest when the socket ends; it may be nil.
+func admitTo(room string, from netip.Addr) (*guest, error) {
+	network, ok := networkOf(from)
 	if *perAddress == 0 || !ok {
-		return func() {}, nil
+		return nil, nil
 	}
 	guests.Lock()
 	defer guests.Unlock()
@@ -43,7 +50,7 @@ func admit(req *lwango.Request, room string) (leave func(), err error) {
 	forgetGuests(now)
 	g := guests.from[network]
 	if g == nil {
-		g = &guest{rooms: make(map[string]int), joins: newAllowance(joinBurst, joinRate, now)}
+		g = &guest{rooms: make(map[string]int)}
 		guests.from[network] = g
 	}
 	switch {
@@ -51,21 +58,27 @@ func admit(req *lwango.Request, room string) (leave func(), err error) {
 		return nil, errors.New("too many connections from your address")
 	case room != "" && g.rooms[room] == 0 && len(g.rooms) >= roomsPerAddress:
 		return nil, errors.New("too many rooms from your address")
-	case !g.joins.take(1, now):
+	case !g.joins.take(joinLimit, 1, now):
 		return nil, errors.New("too many new connections from your address")
 	}
 	g.sockets++
 	if room != "" {
 		g.rooms[room]++
 	}
-	return func() {
-		guests.Lock()
-		defer guests.Unlock()
-		g.sockets--
-		if g.rooms[room]--; g.rooms[room] <= 0 {
-			delete(g.rooms, room)
-		}
-	}, nil
+	return g, nil
+}
+
+// leave ends a socket of an address.
+func (g *guest) leave(room string) {
+	if g == nil {
+		return
+	}
+	guests.Lock()
+	defer guests.Unlock()
+	g.sockets--
+	if g.rooms[room]--; g.rooms[room] <= 0 {
+		delete(g.rooms, room)
+	}
 }
 
 // later answers a request that is not admitted.

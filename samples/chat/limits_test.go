@@ -38,7 +38,7 @@ func TestQuickMessages(t *testing.T) {
 			i++
 		}
 	}
-	if typing == 0 || typing > 4*typingBurst {
+	if typing == 0 || typing > 4*typingLimit.burst {
 		t.Errorf("typing was passed on %d times", typing)
 	}
 }
@@ -50,7 +50,7 @@ func TestFrameFlood(t *testing.T) {
 		`{"type":"older","before":"x"}`} {
 		c, _ := join(t, s, "r", "Bad")
 		go func() { // the answers must be read meanwhile
-			for range 10 * frameBurst {
+			for range 10 * frameLimit.burst {
 				if c.WriteMessage(1, []byte(frame)) != nil {
 					break
 				}
@@ -129,7 +129,7 @@ func TestJoins(t *testing.T) {
 		var first notice
 		if err := c.ReadJSON(&first); err == nil {
 			c.vanish()
-			if n > joinBurst+joinRate*int(time.Since(began).Seconds()+1) {
+			if n > joinLimit.burst+joinLimit.rate*int(time.Since(began).Seconds()+1) {
 				t.Fatalf("%d joins in %v", n, time.Since(began))
 			}
 			continue
@@ -147,7 +147,7 @@ func TestGuestsForgotten(t *testing.T) {
 	for i := range 1000 {
 		addr := fmt.Sprintf("10.0.%d.%d", i/250, i%250)
 		network, _ := networkOf(parseAddr(t, addr))
-		guests.from[network] = &guest{joins: newAllowance(joinBurst, joinRate, now)}
+		guests.from[network] = new(guest)
 	}
 	for range 1000 {
 		forgetGuests(now)

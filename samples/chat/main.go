@@ -3,7 +3,6 @@
 //	main.go    flags and routes
 //	chat.go    a person's WebSocket
 //	room.go    who is in a room
-//	keeper.go  who is in the rooms of other processes
 //	guests.go  how many sockets an address has
 //	flood.go   how much a client may send
 //	frame.go   what a client sends

@@ -5,13 +5,14 @@ import (
 	"encoding/json"
 	"testing"
 
+	"github.com/lwango/lwango/internal/test/loops"
 	"github.com/lwango/lwango/loop"
 	"github.com/lwango/lwango/pubsub"
 )
 
 // What another program writes to the broker keeps no one out of a room.
 func TestForeignMessages(t *testing.T) {
-	onLoop(t, func(th *loop.Thread) {
+	loops.Run(t, func(th *loop.Thread) {
 		topic := said(rand.Text())
 		for _, text := range []string{"\xff", "{", `"message"`, `{"type":"leave","name":"Ann"}`,
 			`{"type":"message","text":5}`, "{\"type\":\"message\",\"text\":\"\xff\"}"} {

@@ -1,122 +1,72 @@
 package main
 
 import (
-	"encoding/json"
 	"fmt"
 	"testing"
 	"time"
 
+	"github.com/lwango/lwango/internal/test/loops"
 	"github.com/lwango/lwango/loop"
 	"github.com/lwango/lwango/pubsub"
 )
-
-// arrive lets a person into a room, and returns the notices from right before that on.
-func arrive(th *loop.Thread, name, person string) (*room, *pubsub.Subscription, error) {
-	notices := local.Topic(name).Subscribe(th, pubsub.Options{Queue: noticeQueue})
-	r, err := enter(th, name, person)
-	return r, notices, err
-}
 
 // Who comes is told to all in few notices, and who is there to newcomers in few lists, however many
 // come at once: 2,000 newcomers do not cost 2,000 lists.
 func TestManyJoin(t *testing.T) {
 	const many, together = 2000, 50
-	onLoop(t, func(th *loop.Thread) {
-		watch := local.Topic("crowd").Subscribe(th, pubsub.Options{Queue: 2 * many})
-		here, notices := make(map[string]bool), 0
-		hear := func(m *pubsub.Message) {
-			var n notice
-			if err := json.Unmarshal(m.Data, &n); err != nil || n.Type != "join" {
-				t.Errorf("%s: %v", m.Data, err)
-			}
-			for _, name := range n.Names {
-				here[name] = true
-			}
-			notices++
-		}
-		began := time.Now()
-		var r *room
+	loops.Run(t, func(th *loop.Thread) {
+		watch := people("crowd").Subscribe(th, pubsub.Options{Queue: 2 * many})
+		began, frames := time.Now(), 0
+		lists := make(map[*news]bool)
 		var last *pubsub.Subscription
-		lists := make(map[any]bool)
 		for i := range many {
-			var err error
-			if r, last, err = arrive(th, "crowd", fmt.Sprintf("Person %04d", i)); err != nil {
+			if err := enter("crowd", fmt.Sprintf("Person %04d", i)); err != nil {
 				t.Error(err)
 				return
 			}
-			again, roster := r.presence.Follow(th, pubsub.Options{})
-			again.Unsubscribe()
-			lists[r.list(roster)] = true
+			last = people("crowd").Subscribe(th, pubsub.Options{})
+			lists[newsOf(last.Next())] = true
 			if i%together == 0 {
 				_ = th.Sleep(time.Millisecond)
 			}
-			for m := watch.Next(); m != nil; m = watch.Next() {
-				if hear(m); r.presence.Count() < len(here) {
-					t.Errorf("%d have come, %d are there", len(here), r.presence.Count())
-				}
-			}
 		}
-		for len(here) < many {
+		for count := 0; count < many; {
 			m, err := watch.Receive(patience)
 			if err != nil {
 				t.Error(err)
-				break
+				return
 			}
-			hear(m)
+			n := newsOf(m)
+			count = n.Count
+			frames += len(n.frames)
 		}
 		took := time.Since(began)
-		if most := 2 + int(took/(5*time.Millisecond)); notices > most || len(lists) > most+1 {
-			t.Errorf("%d lists, %d notices in %v, at most %d are allowed", len(lists), notices, took,
+		if most := 3 + int(took/(5*time.Millisecond)); frames > most || len(lists) > most {
+			t.Errorf("%d lists, %d notices in %v, at most %d are allowed", len(lists), frames, took,
 				most)
 		}
-		t.Logf("%d lists, %d notices in %v", len(lists), notices, took)
-
-		// The newcomer who came last is told of, and all are in the list then.
-		if m, err := last.Receive(patience); err != nil || last.Dropped() > 0 {
-			t.Errorf("%v, %v, %d dropped", m, err, last.Dropped())
-		}
-		if _, roster := r.presence.Follow(th, pubsub.Options{}); len(roster.Names) != many {
-			t.Errorf("a list of %d", len(roster.Names))
-		}
+		t.Logf("%d lists, %d notices in %v", len(lists), frames, took)
 		for i := range many {
-			r.leave(fmt.Sprintf("Person %04d", i))
+			exit("crowd", fmt.Sprintf("Person %04d", i))
 		}
-		if m, err := watch.Receive(patience); err != nil {
-			t.Error(err)
-		} else {
-			var n notice
-			if _ = json.Unmarshal(m.Data, &n); n.Type != "leave" || len(n.Names) != many {
-				t.Errorf("%s of %d", n.Type, len(n.Names))
-			}
+		if len(rooms.open) > 0 {
+			t.Errorf("open are still: %v", rooms.open)
 		}
 	})
 }
 
-// A person who comes and goes between two announcements, as with a reload of the page, is no news.
-func TestComesAndGoes(t *testing.T) {
-	onLoop(t, func(th *loop.Thread) {
-		for again := true; again; {
-			r, notices, err := arrive(th, "revolving", "Ann")
-			if err != nil {
-				t.Error(err)
-				return
-			}
-			expect(t, notices, "join", "Ann")
-			began := time.Now()
-			_, _ = enter(th, "revolving", "Bob")
-			r.leave("Bob")
-			r.leave("Ann")
-			_, _ = enter(th, "revolving", "Ann")
-			_, _ = enter(th, "revolving", "Cat")
-			again = time.Since(began) > 4*time.Millisecond // the machine was busy: Bob was seen
-			if !again {
-				expect(t, notices, "join", "Cat")
-			}
-			r.leave("Ann")
-			r.leave("Cat")
-			for rooms.open["revolving"] == r { // its keeper belongs to this loop
-				th.Yield()
-			}
+func TestNews(t *testing.T) {
+	for text, want := range map[string]int{
+		`{"topic":"chat r","list":true,"joined":["Ann","Bob"],"count":2}`: 1,
+		`{"topic":"chat r","joined":["Ann"],"left":["Cat"],"count":2}`:    2,
+		`{"topic":"chat r","left":["Cat"],"count":2,"stale":"cut off"}`:   1,
+		`{"topic":"chat r","count":2}`:                                    0,
+		`{"type":"typing","room":"r","name":"Ann"}`:                       1,
+		`what nobody understands`:                                         0,
+	} {
+		n := newsOf(&pubsub.Message{Data: []byte(text)})
+		if len(n.frames) != want || n.has("Bob") != n.List || n.has("Ca") {
+			t.Errorf("%s: %+v", text, n)
 		}
-	})
+	}
 }

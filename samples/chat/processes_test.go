@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/lwango/lwango/internal/test/broker"
 	"github.com/lwango/lwango/internal/test/program"
@@ -93,15 +94,28 @@ func testProcesses(t *testing.T, b shared) {
 	ann.sees("Ann")
 }
 
-// The people of a process that dies are gone when the process has been silent for long enough.
+// Three processes share a room. The people of one that dies are gone soon, also if the broker
+// starts again meanwhile, and nobody else is.
 func TestProcessDies(t *testing.T) {
-	t.Parallel()
-	b := broker.Start(t)
-	one, two := sharing(t, b), sharing(t, b)
-	ann, _ := join(t, one, "r", "Ann")
-	join(t, two, "r", "Bob")
-	ann.sees("Ann", "Bob")
-	two.End(t, syscall.SIGKILL)
-	ann.patience += silence
-	ann.sees("Ann")
+	for name, start := range brokers {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b := start(t)
+			one, two, three := sharing(t, b), sharing(t, b), sharing(t, b)
+			ann, _ := join(t, one, "r", "Ann")
+			bob, _ := join(t, two, "r", "Bob")
+			cat, _ := join(t, three, "r", "Cat")
+			window, _ := join(t, two, "r", "Cat") // which is hers, too
+			for _, c := range []*client{ann, bob, cat, window} {
+				c.sees("Ann", "Bob", "Cat")
+			}
+			three.End(t, syscall.SIGKILL)
+			b.Kill()
+			b.Restart()
+			window.vanish()
+			ann.patience += time.Minute
+			ann.sees("Ann", "Bob")
+			bob.sees("Ann", "Bob")
+		})
+	}
 }

@@ -1,131 +1,106 @@
 package main
 
 import (
+	"encoding/json"
 	"errors"
+	"slices"
 	"sync"
 
 	"github.com/lwango/lwango/handlers/websocket"
-	"github.com/lwango/lwango/loop"
 	"github.com/lwango/lwango/pubsub"
 )
-
-// room is the people of a room, as far as this process knows. It has nothing to do with messages:
-// these go through the room's topic to all subscriptions.
-//
-// The lock of rooms guards it, and is held as long as it takes to change a map, or to make one
-// frame.
-type room struct {
-	name    string
-	notices *pubsub.Topic // who is here, comes, goes and types, for the sockets of this process
-	reports *pubsub.Topic // what processes tell each other
-
-	here      map[string]int          // sockets of each person, on this process
-	elsewhere map[string]*roster      // other processes, by their names
-	presence  *pubsub.Presence        // of the people in these sockets and rosters
-	changed   *loop.Promise[struct{}] // resolved when the keeper has work; it makes another then
-
-	listed *pubsub.Roster             // the last one that was sent,
-	frame  *websocket.PreparedMessage // in this
-}
-
-// rooms are those with people on this process.
-var rooms = struct {
-	sync.Mutex
-	open map[string]*room
-}{open: make(map[string]*room)}
-
-// local carries what is for the sockets of this process alone, and is not remembered.
-var local = pubsub.Hub{Limits: pubsub.Limits{History: -1}}
 
 // noticeQueue is how many notices a socket may be behind. A few are enough: a socket that misses
 // some gets a list of all people.
 const noticeQueue = 64
 
-// enter lets a person in; all sockets of a person count as one. What follow subscribes to soon
-// tells that the person has come. Unless there is an error, the caller calls leave later.
-func enter(t *loop.Thread, name, person string) (*room, error) {
+// rooms has the rooms with people on this process, and how many sockets are in each.
+var rooms = struct {
+	sync.Mutex
+	open map[string]int
+}{open: make(map[string]int)}
+
+// enter lets a person into a room; all sockets of a person count as one. Unless there is an error,
+// the caller calls exit later.
+func enter(room, person string) error {
 	rooms.Lock()
 	defer rooms.Unlock()
-	r := rooms.open[name]
-	if r == nil {
-		if len(rooms.open) >= maxRooms {
-			return nil, errors.New("too many rooms are open")
-		}
-		r = &room{
-			name:      name,
-			notices:   local.Topic(name),
-			reports:   hub.Topic("chat presence " + name),
-			here:      make(map[string]int),
-			elsewhere: make(map[string]*roster),
-			changed:   new(loop.Promise[struct{}]),
-		}
-		r.presence = &pubsub.Presence{Topic: r.notices, Publish: r.tellChange}
-		rooms.open[name] = r
-		t.Loop().Go(r.keep)
+	if rooms.open[room] == 0 && len(rooms.open) >= maxRooms {
+		return errors.New("too many rooms are open")
 	}
-	r.here[person]++
-	r.presence.Join(person)
-	r.changed.Resolve(struct{}{})
-	return r, nil
+	rooms.open[room]++
+	people(room).Join(person)
+	return nil
 }
 
-// follower subscribes to the notices of a room, from a list of the people on.
-type follower struct {
-	room   *room
-	roster *pubsub.Roster // the list
-}
-
-// Subscribe implements websocket.Topic.
-func (f *follower) Subscribe(t *loop.Thread, o pubsub.Options) (notices *pubsub.Subscription) {
-	notices, f.roster = f.room.presence.Follow(t, o)
-	return notices
-}
-
-// leave ends one of a person's sockets.
-func (r *room) leave(person string) {
+// exit ends one of a person's sockets.
+func exit(room, person string) {
 	rooms.Lock()
 	defer rooms.Unlock()
-	if r.here[person]--; r.here[person] == 0 {
-		delete(r.here, person)
+	if rooms.open[room]--; rooms.open[room] == 0 {
+		delete(rooms.open, room)
 	}
-	r.presence.Leave(person)
-	r.changed.Resolve(struct{}{})
+	people(room).Leave(person)
 }
+
+// people are those in a room, on all processes.
+func people(room string) *pubsub.Presence { return said(room).Presence() }
 
 // typing tells everybody that a person is typing.
-func (r *room) typing(person string) {
-	rooms.Lock()
-	defer rooms.Unlock()
-	r.tell(notice{Type: "typing", Name: person})
-	if len(r.elsewhere) > 0 {
-		r.report(report{Typing: person})
-	}
+func typing(room, person string) {
+	people(room).Publish(notice{Type: "typing", Room: room, Name: person}.encode())
 }
 
-// list returns a frame with all who are here. It is made once for all sockets that wait for the
-// same list.
-func (r *room) list(roster *pubsub.Roster) *websocket.PreparedMessage {
-	rooms.Lock()
-	defer rooms.Unlock()
-	if r.listed != roster {
-		r.listed = roster
-		text := notice{Type: "presence", Room: r.name, Names: roster.Names}.encode()
-		r.frame, _ = websocket.Prepare(websocket.Text, text) // fails for no text
-	}
-	return r.frame
+// news is that people come or go, that one is typing, or a list of all.
+type news struct {
+	pubsub.Change
+	frames []*websocket.PreparedMessage
 }
 
-// tellChange tells the room who has come and who has gone.
-func (r *room) tellChange(c pubsub.Change) {
-	if len(c.Joined) > 0 {
-		r.tell(notice{Type: "join", Names: c.Joined})
-	}
-	if len(c.Left) > 0 {
-		r.tell(notice{Type: "leave", Names: c.Left})
-	}
+// has reports whether a person is in the list.
+func (n *news) has(person string) bool {
+	_, found := slices.BinarySearch(n.Joined, person)
+	return n.List && found
 }
 
-func (r *room) tell(n notice) {
-	n.Room = r.name
-	r.notices.Publish(n.encode())
+// newsOf returns the news of a message of people. It is made once for all sockets that get the
+// message.
+var newsOf = pubsub.Shared(func(data []byte) *news {
+	var n struct {
+		Type string
+		pubsub.Change
+	}
+	if json.Unmarshal(data, &n) != nil {
+		return new(news)
+	}
+	all := &news{Change: n.Change}
+	add := func(text []byte) {
+		frame, _ := websocket.Prepare(websocket.Text, text) // only another kind is an error
+		all.frames = append(all.frames, frame)
+	}
+	where := roomOf(n.Topic)
+	switch {
+	case n.Type == "typing":
+		add(data)
+	case n.List:
+		add(notice{Type: "presence", Room: where, Names: n.Joined}.encode())
+		return all
+	}
+	if len(n.Joined) > 0 {
+		add(notice{Type: "join", Room: where, Names: n.Joined}.encode())
+	}
+	if len(n.Left) > 0 {
+		add(notice{Type: "leave", Room: where, Names: n.Left}.encode())
+	}
+	all.Joined, all.Left = nil, nil // they are in the frames
+	return all
+})
+
+// outage tells a room that the other processes cannot be reached, or that they can be again.
+func outage(room string, over bool) notice {
+	text := "The other servers cannot be reached. People there will read later what is said here."
+	if over {
+		text = "The other servers can be reached again."
+	}
+	return notice{Type: "notice", Room: room, Text: text}
 }

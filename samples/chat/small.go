@@ -13,7 +13,7 @@ import (
 // socket makes a handler of what a WebSocket does.
 func socket(begin func() websocket.Handler) lwango.Handler {
 	return func(req *lwango.Request, resp *lwango.Response) int {
-		goAway, err := admit(req, "")
+		goAway, err := admit(req)
 		if err != nil {
 			return later(resp, err)
 		}

@@ -49,6 +49,10 @@ func process(prefix, url string,
 		return err
 	}
 	l.Go(func(th *loop.Thread) {
+		if name, ok := strings.CutPrefix(prefix, "presence:"); ok {
+			present(th, &hub, name)
+			return
+		}
 		room := hub.Topic("room")
 		sub := room.Subscribe(th, pubsub.Options{Queue: pubsub.MaxQueue})
 		for n := 0; ; {

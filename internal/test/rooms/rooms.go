@@ -5,6 +5,7 @@
 //	process.go  a Node in a process of its own
 //	wire.go     Wire: the way to a broker, which can be cut and slowed down
 //	cases.go    tests that each engine passes
+//	presence.go a test of who is there, for each engine
 //	slow.go     a benchmark of a room with a slow member
 package rooms
 

@@ -56,6 +56,7 @@ func New(hub *pubsub.Hub, log *slog.Logger, name string) *Base {
 // Messages that are published later stay in the process. It returns how many messages were not
 // sent.
 func (b *Base) Close(grace time.Duration) (unsent int) {
+	b.Hub.Disconnecting()
 	written := make(chan struct{})
 	go func() {
 		defer close(written)
