@@ -2,6 +2,7 @@ package pubsub
 
 import (
 	"container/list"
+	"math"
 	"math/bits"
 	"strconv"
 	"sync"
@@ -263,7 +264,7 @@ func (l *log) join(s *Subscription, on *loop.Loop) {
 	if e := l.hub.engine; l.subs == 0 && e != nil && l.isTopic() {
 		l.feed = &Feed{log: l, loading: true, joined: l.next.Load(), depth: max(l.hub.Limits.History, 1)}
 		if s.pending() {
-			l.feed.depth = max(l.feed.depth, s.extra.past.history)
+			l.feed.depth = max(l.feed.depth, int(s.extra.past.history))
 		}
 		e.Follow(l.name, l.feed)
 	}
@@ -314,19 +315,18 @@ func (l *log) loading() bool { return l.feed != nil && l.feed.loading }
 // history.
 func (l *log) seekHistory(s *Subscription) {
 	p := s.extra.past
-	after := p.after
 	l.historyAsked = true
 	n, first := l.next.Load(), l.first // history is what comes after the last gap in it
-	if after == "" {
+	if p.after == nil {
 		from := max(s.at-uint64(p.history), l.firstKnown)
 		for n = s.at; n > max(from, first) && l.at(n-1) != nil; {
 			n--
 		}
 		s.at = max(n, first)
-		p.missing = int(s.at - from)
+		p.missing = int32(s.at - from)
 	} else {
 		for ; n > first; n-- {
-			if m := l.at(n - 1); m != nil && m.ID == after {
+			if m := l.at(n - 1); m != nil && m.ID == *p.after {
 				break
 			} else if m == nil && n <= p.joined {
 				first = n
@@ -334,10 +334,10 @@ func (l *log) seekHistory(s *Subscription) {
 			}
 		}
 		if s.at = n; n == first {
-			p.missing = int(n - l.firstKnown)
+			p.missing = int32(min(n-l.firstKnown, math.MaxInt32))
 		}
 	}
-	p.pending, p.after = false, ""
+	p.pending, p.after = false, nil
 	if s.at == l.first { // it has missed messages since it joined that the log has forgotten
 		s.at = min(s.at, p.joined)
 	}

@@ -262,7 +262,7 @@ func (ps *presences) list(topic string) Change {
 }
 
 // listMessage returns a list as a message. Subscriptions between two changes have the same, so that
-// frames of it are made once for them.
+// frames of it are made once for them. A quiet room does not keep it.
 func (ps *presences) listMessage(topic string) *Message {
 	r := ps.rosters[topic]
 	if r != nil && r.listed != nil {
@@ -272,6 +272,13 @@ func (ps *presences) listMessage(topic string) *Message {
 	m := ps.local.message(topic, c.encode(topic))
 	if r != nil {
 		r.listed = m
+		time.AfterFunc(presenceMost, func() {
+			ps.mu.Lock()
+			defer ps.mu.Unlock()
+			if r.listed == m {
+				r.listed = nil
+			}
+		})
 	}
 	return m
 }

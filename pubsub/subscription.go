@@ -121,10 +121,10 @@ type extra struct {
 // past is the history that Options have asked for. It counts from at, once that is known.
 type past struct {
 	pending bool // there is no position yet: history is still to be learnt
-	history int
-	after   string
-	joined  uint64 // what at was at first
-	missing int
+	history int32
+	missing int32
+	after   *string // nil: none was given, or history is there
+	joined  uint64  // what at was at first
 }
 
 // queue is a subscriber's own. The log may forget these messages.
@@ -144,7 +144,10 @@ func newSubscription(o Options) *Subscription {
 		s.extra = new(extra) // for the slot
 	}
 	if o.After != "" || o.History > 0 {
-		s.needExtra().past = &past{pending: true, history: o.History, after: o.After}
+		s.needExtra().past = &past{pending: true, history: int32(o.History)}
+		if after := o.After; after != "" {
+			s.extra.past.after = &after
+		}
 	}
 	if o.Policy == DropNewest {
 		s.needExtra().queue = new(queue)
@@ -275,7 +278,7 @@ func (s *Subscription) Forgotten() int {
 	if s.extra == nil || s.extra.past == nil {
 		return 0
 	}
-	return s.extra.past.missing
+	return int(s.extra.past.missing)
 }
 
 // ready reports whether there is a message. The caller holds the log's lock.
