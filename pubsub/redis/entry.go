@@ -19,6 +19,7 @@ const (
 	allKey    = "all"            // the stream of all topics, for patterns
 	wakeKeys  = "wake:"          // and a hub's origin, and a number: wakes a reader
 	maxLength = 1 << 13          // of a stream, or a few more: what a process can catch up with
+	maxNotes  = 1 << 10          // of that of PresenceTopic: a process that misses some asks for all
 	maxAge    = 24 * time.Hour   // of a stream after its last entry, if that has no keep
 	wakeAge   = 10 * time.Minute // of a stream that has woken its reader
 )

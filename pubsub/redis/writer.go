@@ -11,6 +11,7 @@ import (
 
 	goredis "github.com/redis/go-redis/v9"
 
+	"github.com/lwango/lwango/pubsub"
 	"github.com/lwango/lwango/pubsub/internal/engine"
 )
 
@@ -69,8 +70,12 @@ func (s *shard) transact(batch []engine.Item, wakeups []string) (lost int, err e
 	age := make(map[string]time.Duration) // the last message of a topic says how long it is kept
 	for i, it := range batch {
 		key := s.prefix + topicKeys + it.Topic
+		most := int64(maxLength)
+		if it.Topic == pubsub.PresenceTopic {
+			most = maxNotes
+		}
 		added[i] = p.XAdd(ctx, &goredis.XAddArgs{
-			Stream: key, MaxLen: maxLength, Approx: true, Values: fields(it.Message),
+			Stream: key, MaxLen: most, Approx: true, Values: fields(it.Message),
 		})
 		if age[key] = maxAge; it.Keep > 0 {
 			age[key] = max(it.Keep, time.Millisecond) // 0 would remove the stream at once
