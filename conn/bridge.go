@@ -11,12 +11,16 @@ import (
 
 	"github.com/lwango/lwango/internal/base/ascii"
 	"github.com/lwango/lwango/internal/wire/http1"
+	"github.com/lwango/lwango/loop"
 )
 
-// HTTP makes a Handler of an http.Handler. Each request runs it on a goroutine of its own, off the
-// loop, where it may block. A connection may have one of these goroutines. Those of HTTP/2 may have
-// MaxConnections more together, and one client address as many as are free, half of these if it is
-// alone; a request beyond that gets 503. The thread stays with the request until the handler
+// HTTP makes a Handler of an http.Handler, which may block. A request like those that it has
+// answered at once runs it in place (see loop.RunInPlace): the loop waits for it, and goes on
+// without it if that takes a moment. Other requests run it on a goroutine each. In both cases it is
+// off the loop, and may lock its OS thread; if it returns without having unlocked that, the thread
+// goes on to other handlers. A connection may have one of these goroutines. Those of HTTP/2 may
+// have MaxConnections more together, and one client address as many as are free, half of these if
+// it is alone; a request beyond that gets 503. The thread stays with the request until the handler
 // returns, and carries body and answer between client and handler, up to 32 KiB at a time, or 64
 // KiB once one side has filled that, so that neither side gets ahead of the other. In bulk, without
 // TLS and encoders, the handler's goroutine moves the bytes itself.
@@ -38,8 +42,10 @@ import (
 // A panic is answered with 500, or cuts the connection if the head is out; http.ErrAbortHandler
 // cuts it in any case.
 func HTTP(h http.Handler) Handler {
+	all := new(habits)
 	return func(req *Request, resp *Response) int {
 		c := newBridge(req.x)
+		c.habit = all.of(req.Method(), req.Path())
 		body := io.ReadCloser(http.NoBody)
 		if req.head.HasBody() {
 			body = (*bridgeBody)(c)
@@ -57,7 +63,17 @@ func HTTP(h http.Handler) Handler {
 		w := &httpWriter{answerWriter{to: c, req: std, log: req.x.set.Logger, server: req.x.c.port.server,
 			declared: -1}}
 		hijacks := req.hijacks()
-		req.Thread.Loop().StartGoroutine(func() { c.run(h, w, hijacks) })
+		if l := req.Thread.Loop(); c.habit.short() {
+			l.RunInPlace(func(p loop.InPlace) {
+				c.place = p
+				c.run(h, w, hijacks)
+			}, c.habit.slow)
+		} else {
+			l.StartGoroutine(func() {
+				growStack()
+				c.run(h, w, hijacks)
+			})
+		}
 		return c.serve(req, resp)
 	}
 }

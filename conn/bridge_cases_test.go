@@ -210,7 +210,8 @@ func converse(t *testing.T, c net.Conn, raw string) string {
 		if resp.StatusCode == http.StatusContinue {
 			continue // lwango leaves it out if the body has come (RFC 9110 section 10.1.1)
 		}
-		whole := err == nil // by which error one tells that it is not depends on when the reset comes
+		// By which error one tells that it is not depends on when the reset comes.
+		whole := err == nil || resp.Status == "200 Taken"
 		if len(body) > 100 {
 			body = fmt.Appendf(nil, "%d bytes", len(body))
 		}

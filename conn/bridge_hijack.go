@@ -42,7 +42,7 @@ func (c *bridge) Hijack() (net.Conn, *bufio.Reader, error) {
 			h.wanted = false
 			return nil, nil, c.outErr
 		}
-		c.cond.Wait()
+		c.await()
 	}
 	return h.conn, h.reader, h.err
 }

@@ -58,6 +58,9 @@ type bridge struct {
 	panicked   any
 	limits     struct{ read, write time.Time }
 	hijack     hijacking // both sides'
+	habit      *habit
+	place      loop.InPlace // where it runs
+	waited     bool         // for the thread
 
 	// The thread's.
 	in        []byte // of the body
@@ -140,6 +143,20 @@ func (c *bridge) notify() {
 	}
 }
 
+// await waits for the thread, under the lock.
+func (c *bridge) await() {
+	c.leave()
+	c.cond.Wait()
+}
+
+// leave makes the thread act while the handler runs.
+func (c *bridge) leave() {
+	if !c.waited {
+		c.waited = true
+		c.place.Leave()
+	}
+}
+
 // cut makes all further reads and writes of the handler fail.
 func (c *bridge) cut(err error) {
 	c.in = nil
@@ -156,7 +173,7 @@ func (c *bridge) cut(err error) {
 
 // run calls the handler, on its own goroutine.
 func (c *bridge) run(h http.Handler, w *httpWriter, hijacks bool) {
-	growStack()
+	begin := loop.Now()
 	returned := false
 	defer func() {
 		var panicked any
@@ -185,6 +202,7 @@ func (c *bridge) run(h http.Handler, w *httpWriter, hijacks bool) {
 			c.hijack.cancel(nil)
 		}
 		c.hijack.end()
+		c.habit.note(loop.Now()-begin, c.waited)
 		c.returned, c.closed, c.panicked = true, true, panicked
 		c.cut(ErrComplete)
 		c.notify()
@@ -210,7 +228,7 @@ func (c *bridge) inform(status int, h http.Header) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for len(c.interim) == maxInterim && c.outErr == nil {
-		c.cond.Wait()
+		c.await()
 	}
 	if c.outErr == nil {
 		c.interim = append(c.interim, interim{status, h.Clone()})
@@ -241,7 +259,7 @@ func write[T []byte | string](c *bridge, p T) (n int, err error) {
 				break
 			}
 			c.notify()
-			c.cond.Wait()
+			c.await()
 		}
 		if c.outErr != nil {
 			return n, c.outErr
@@ -279,6 +297,7 @@ func (c *bridge) Flush() error {
 		}
 		c.push = true
 		c.notify()
+		c.leave()
 		if by := c.limits.write; !by.IsZero() && !time.Now().Before(by) {
 			return loop.ErrDeadlineExceeded
 		}
@@ -340,7 +359,7 @@ func (b *bridgeBody) Read(p []byte) (int, error) {
 			c.wantsInput = true
 			c.notify()
 		}
-		c.cond.Wait()
+		c.await()
 	}
 }
 

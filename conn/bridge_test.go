@@ -10,6 +10,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -213,3 +214,26 @@ func TestBridgeMiddleware(t *testing.T) {
 }
 
 func mountsOffLoop(t *testing.T) bool { return strings.HasSuffix(t.Name(), "off_the_loop") }
+
+// A handler may leave its OS thread locked, in place or on a goroutine.
+func TestBridgeLockedThread(t *testing.T) {
+	atOnce(t, func(t *testing.T, m mode) {
+		h := func(w http.ResponseWriter, r *http.Request) {
+			runtime.LockOSThread()
+			if r.URL.Path == "/long" {
+				io.WriteString(w, strings.Repeat("x", 200_000))
+			}
+			io.WriteString(w, "locked")
+		}
+		s := start(t, m, conn.Config{Handler: conn.HTTP(http.HandlerFunc(h))})
+		c := s.Dial()
+		for range 3 {
+			for path, size := range map[string]int{"/": 6, "/long": 200_006} {
+				a := c.Do("GET", "GET "+path+" HTTP/1.1\r\nHost: a\r\n\r\n")
+				if len(a.Text) != size {
+					t.Errorf("%s: %d bytes", path, len(a.Text))
+				}
+			}
+		}
+	}, http1...)
+}

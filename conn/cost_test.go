@@ -91,7 +91,7 @@ func TestIdleConnectionsHoldNoCoroutine(t *testing.T) {
 			t.Errorf("%d connections counted, want %d", s.Active(), n)
 		}
 		s.Settle()
-		if more := runtime.NumGoroutine() - before; more > 5 {
+		if more := runtime.NumGoroutine() - before; more > 10 {
 			t.Errorf("%d goroutines for %d idle connections", more, n)
 		}
 	}, http1...)

@@ -143,6 +143,7 @@
 //	bridge_answer.go       how an http.Handler's answer becomes a Response
 //	bridge_middleware.go   middleware of net/http around a Handler
 //	bridge_pair.go         a thread and a goroutine that take turns, for that
+//	bridge_habit.go        which requests an http.Handler answers in place
 //	bridge_share.go        how many handlers off the loop HTTP/2 may have at a time
 //	bridge_pipe.go         the pipes between a handler off the loop and its thread
 //	bridge_carry.go        the thread of a handler off the loop, which moves bytes meanwhile

@@ -20,11 +20,12 @@
 // limit of time, and returns early when the thread's client leaves or its scope is canceled.
 //
 // A Loop has an epoll descriptor, an eventfd, a timer wheel and a table of descriptors, and belongs
-// to the goroutine that calls Run. A Thread is a green thread. Everything that waits is one, the
-// accepting of connections included. Its record stays when its coroutine goes: a thread whose Task
-// has returned WantRead (an idle connection) holds no goroutine, and the next event calls the Task
-// again on whichever coroutine is free. With WakeOnNotify, so does what wakes a thread that waits
-// in AwaitAny: an idle thread may be subscribed to topics, and have a time at which it goes on.
+// to the goroutine that Run has started. A Thread is a green thread. Everything that waits is one,
+// the accepting of connections included. Its record stays when its coroutine goes: a thread whose
+// Task has returned WantRead (an idle connection) holds no goroutine, and the next event calls the
+// Task again on whichever coroutine is free. With WakeOnNotify, so does what wakes a thread that
+// waits in AwaitAny: an idle thread may be subscribed to topics, and have a time at which it goes
+// on.
 //
 // A program that is going to run n loops calls Reserve(n) first. Reserve sets GOMAXPROCS so that
 // there are more processors than loops: goroutines beside the loops need one.
@@ -90,6 +91,7 @@
 //	Broadcast                         one event for many threads
 //	GiveWay                           a pause for others
 //	HasCalls, AbandonCalls            functions that still run for a thread
+//	InPlace                           functions that the loop waits for
 //	CallUnless, TakeDeferred
 //	Local, SetLocal                   what stays with a coroutine
 //	Descriptor, DescriptorOf, Shared  sockets: reads, writes, waits
@@ -165,6 +167,7 @@
 //	threadstate.go ThreadState, EachThread: what the threads of a running loop do
 //	stop.go        the orderly stop, and a loop that does not end
 //	wait.go        when the loop polls, and when it blocks
+//	inplace.go     functions that may block, for which the loop waits a moment
 //	beside.go      goroutines beside the loop: when it calls the scheduler for their sake
 //	runqueue.go    threads that are ready
 //	broadcast.go   events that many threads wait for, and wake up for a few at a time

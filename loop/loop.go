@@ -99,6 +99,7 @@ type Loop struct {
 	stats       Stats
 	owner       invariants.Owner // the goroutine in Run
 	beside      beside
+	places      places
 	events      [eventsPerTurn]unix.EpollEvent
 
 	// Safe from any goroutine.
@@ -150,28 +151,46 @@ func New(o Options) (*Loop, error) {
 	return l, nil
 }
 
-// Run turns the loop on the calling goroutine, until no thread is left or Stop has ended them all.
-// A loop runs once. The goroutine must not be locked to its OS thread: a channel handoff would cost
-// a hundred times as much. It has a profiler label of the loop meanwhile, and none afterwards.
+// Run turns the loop until no thread is left or Stop has ended them all. A loop runs once. It runs
+// on a goroutine of its own, with a profiler label of the loop, or on several, one after the other:
+// see RunInPlace.
 func (l *Loop) Run() error {
 	defer close(l.ended)
-	defer l.pulse.run()()
+	defer l.pulse.sleep()
 	defer l.Close()
+	l.places.replaced = make(chan error)
+	go l.lead()
+	err := <-l.places.replaced
 	l.owner.Enter()
 	defer l.owner.Leave()
+	if err != nil {
+		l.killAll()
+	}
+	return err
+}
+
+// lead is the loop, until it ends or another goroutine has become the loop.
+func (l *Loop) lead() {
+	l.pulse.begin()
+	l.owner.Enter()
+	l.current = nil
 	l.tick() // the first waits count from now, and not from New
+	l.places.goOn(l)
 	for l.threads > 0 || !l.post.closeIfEmpty() {
 		l.runPosted()
 		l.runQueued()
 		l.sendPutOffs()
+		if l.runInPlace() {
+			return
+		}
 		if err := l.wait(); err != nil {
-			l.killAll()
-			return err
+			l.places.replaced <- err
+			return
 		}
 		l.share.begin()
 		l.wheel.Advance(l.now)
 	}
-	return nil
+	l.places.replaced <- nil
 }
 
 // Close frees a loop that is not running, with its threads, and closes the descriptors of
@@ -188,6 +207,9 @@ func (l *Loop) Close() {
 		}
 	}
 	l.pool.Close()
+	if l.places.helper != nil {
+		l.places.helper.Close()
+	}
 	if l.spare >= 0 {
 		unix.Close(l.spare)
 	}

@@ -18,7 +18,8 @@ const loopLabel = "lwango-loop"
 // Functions that a stack is recognised by, as a profile names them, inlined or not.
 var (
 	coroPackage = reflect.TypeFor[coro.Coro]().PkgPath()
-	loopRun     = reflect.TypeFor[Loop]().PkgPath() + ".(*Loop).Run"
+	loopLead    = reflect.TypeFor[Loop]().PkgPath() + ".(*Loop).lead"
+	inPlaceRun  = reflect.TypeFor[Loop]().PkgPath() + ".(*placed).Run"
 	coroMain    = coroPackage + ".(*Coro).main"
 	handoff     = coroPackage + ".(*transport).switch" // switchIn, switchOut, switchFinal
 )
@@ -69,7 +70,7 @@ func runningStack(name string) (runs stack, suspended []stack) {
 // for long. A goroutine that a handler has started inherits the label as well, and has neither
 // root.
 func parseRecord(record, mine string) (s stack, weight int) {
-	var ours, labelled, run, main, waits bool
+	var ours, labelled, run, main, waits, placed bool
 	head, rest, _ := strings.Cut(record, "\n") // "1 @" and the addresses
 	for line := range strings.SplitSeq(rest, "\n") {
 		if labels, ok := strings.CutPrefix(line, "# labels: "); ok {
@@ -85,12 +86,14 @@ func parseRecord(record, mine string) (s stack, weight int) {
 		if i := strings.LastIndexByte(f.function, '+'); i >= 0 {
 			f.function = f.function[:i]
 		}
-		run = run || f.function == loopRun
+		run = run || f.function == loopLead
+		placed = placed || f.function == inPlaceRun
 		main = main || f.function == coroMain
 		waits = waits || strings.HasPrefix(f.function, handoff)
 		s = append(s, f)
 	}
 	switch {
+	case placed: // the loop does not wait for it for long
 	case waits && labelled && main:
 		weight = -1
 	case waits:

@@ -29,7 +29,7 @@ const (
 )
 
 // ownBlock is where a goroutine waits for a Mutex.
-var ownBlock = strings.TrimSuffix(loopRun, "(*Loop).Run") + "(*lockWaiter).block"
+var ownBlock = strings.TrimSuffix(loopLead, "(*Loop).lead") + "(*lockWaiter).block"
 
 // hints returns attributes for the report of a loop that s holds up: what a thread should use in
 // place of the call of package sync in which s blocks, and which handlers are suspended, since one

@@ -263,15 +263,10 @@ func (p *pulse) wake() {
 	}
 }
 
-// run is called when the loop begins to run, and the function that it returns when the loop has
-// stopped. It labels the loop's goroutine for profiles. Coroutines inherit the label, because that
-// goroutine makes theirs.
-func (p *pulse) run() (stopped func()) {
+// begin is called by a goroutine that becomes the loop. It labels the goroutine for profiles.
+// Coroutines inherit the label, because that goroutine makes theirs.
+func (p *pulse) begin() {
 	pprof.SetGoroutineLabels(
 		pprof.WithLabels(context.Background(), pprof.Labels(loopLabel, p.name)))
 	p.wake()
-	return func() {
-		p.sleep()
-		pprof.SetGoroutineLabels(context.Background())
-	}
 }

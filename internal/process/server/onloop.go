@@ -22,8 +22,11 @@ func onLoop() bool {
 	frames := runtime.CallersFrames(pcs[:n])
 	for {
 		f, more := frames.Next()
-		if strings.HasPrefix(f.Function, module+"coro.(*Coro).") ||
-			strings.HasPrefix(f.Function, module+"loop.(*Loop).Run") {
+		switch {
+		case f.Function == module+"loop.(*placed).Run": // see loop.RunInPlace
+			return false
+		case strings.HasPrefix(f.Function, module+"coro.(*Coro)."),
+			strings.HasPrefix(f.Function, module+"loop.(*Loop).lead"):
 			return true
 		}
 		if !more {
