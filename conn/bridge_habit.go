@@ -9,19 +9,20 @@ import (
 // habits remembers which requests an http.Handler answers at once. Those run in place, on their
 // loop (see loop.RunInPlace), and others on goroutines. It is a hint: what is alike by method and
 // path shares a habit, and so do a few that are not.
-type habits [256]habit
+type habits [64]habit
 
 // habit is what is remembered of such requests.
 type habit struct {
-	proofs atomic.Int32 // how many have to be answered at once before they run in place; 0: they do
-	needed atomic.Int32 // how many that were, when the loop last went on without one
+	proofs atomic.Int32 // answers at once, since the last one that was not
+	needed atomic.Int32 // of those, before requests run in place; 0: fewProofs
 }
 
 const (
 	shortAnswer = 100 * time.Microsecond // a handler that takes longer may have waited
 	fewProofs   = 32
 	manyProofs  = 8192
-	pathStart   = 64 // bytes of a path that are looked at
+	forgiven    = 8192 // answers at once in place after which fewer proofs are needed
+	pathStart   = 64   // bytes of a path that are looked at
 )
 
 // of returns the habit of requests with such a path. Segments with a digit count for nothing, since
@@ -44,21 +45,29 @@ func (h *habits) of(method, path string) *habit {
 }
 
 // short reports whether an answer is expected at once.
-func (h *habit) short() bool { return h.proofs.Load() == 0 }
+func (h *habit) short() bool { return h.proofs.Load() >= h.enough() }
 
-// slow notes that a loop goes on without a handler, for which it has waited in vain. More proofs
-// are needed each time, so that loops do not wait often for what is only mostly short.
+func (h *habit) enough() int32 { return max(h.needed.Load(), fewProofs) }
+
+// slow notes that a loop has waited for a handler that was not short. More proofs are needed each
+// time, so that loops do not wait often for what is only mostly short.
 func (h *habit) slow() {
-	n := min(max(2*h.needed.Load(), fewProofs), manyProofs)
-	h.needed.Store(n)
-	h.proofs.Store(n)
+	h.needed.Store(min(2*h.enough(), manyProofs))
+	h.proofs.Store(0)
 }
 
-// note notes how long a handler has taken, and whether it has waited for its thread.
-func (h *habit) note(took time.Duration, waited bool) {
-	if took > shortAnswer || waited {
-		h.proofs.Store(max(h.needed.Load(), fewProofs))
-	} else if n := h.proofs.Load(); n > 0 {
-		h.proofs.CompareAndSwap(n, n-1)
+// note notes how long a handler has taken, in place or not, and whether it has waited for its
+// thread.
+func (h *habit) note(took time.Duration, waited, inPlace bool) {
+	switch {
+	case took <= shortAnswer && !waited:
+		if n, enough := h.proofs.Add(1), h.enough(); n >= enough+forgiven {
+			h.needed.Store(enough / 2)
+			h.proofs.Store(enough)
+		}
+	case inPlace && h.short():
+		h.slow()
+	default:
+		h.proofs.Store(0)
 	}
 }

@@ -14,7 +14,7 @@ func TestHabits(t *testing.T) {
 		t.Error("two items have two habits")
 	}
 	for _, other := range []struct{ method, path string }{
-		{"POST", "/items/17/parts"}, {"GET", "/login"}, {"GET", "/items/17"}, {"GET", "/"}, {"GET", ""},
+		{"POST", "/items/17/parts"}, {"GET", "/login"}, {"GET", "/items/17"}, {"GET", "/"},
 	} {
 		if of == all.of(other.method, other.path) {
 			t.Error(other, "has the habit of an item's parts")
@@ -26,24 +26,29 @@ func TestHabits(t *testing.T) {
 			if of.short() {
 				t.Fatal("it runs in place too early")
 			}
-			of.note(time.Microsecond, false)
+			of.note(time.Microsecond, false, false)
 		}
 		if !of.short() {
-			t.Fatal("it does not run in place again")
+			t.Fatal("it does not run in place")
 		}
 	}
-	prove(0)
-	of.note(time.Millisecond, false)
 	prove(fewProofs)
-	of.note(0, true)
+	of.note(time.Millisecond, false, false)
 	prove(fewProofs)
-	of.slow()
+	of.note(0, true, false)
 	prove(fewProofs)
 	of.slow()
-	of.note(time.Second, true)
+	of.note(time.Second, true, true) // the same one
 	prove(2 * fewProofs)
+	of.note(time.Millisecond, false, true)
+	prove(4 * fewProofs)
 	for range 20 {
 		of.slow()
 	}
 	prove(manyProofs)
+	for range forgiven {
+		of.note(time.Microsecond, false, true)
+	}
+	of.note(time.Millisecond, false, false)
+	prove(manyProofs / 2)
 }

@@ -202,7 +202,7 @@ func (c *bridge) run(h http.Handler, w *httpWriter, hijacks bool) {
 			c.hijack.cancel(nil)
 		}
 		c.hijack.end()
-		c.habit.note(loop.Now()-begin, c.waited)
+		c.habit.note(loop.Now()-begin, c.waited, c.place != loop.InPlace{})
 		c.returned, c.closed, c.panicked = true, true, panicked
 		c.cut(ErrComplete)
 		c.notify()
@@ -233,6 +233,7 @@ func (c *bridge) inform(status int, h http.Header) {
 	if c.outErr == nil {
 		c.interim = append(c.interim, interim{status, h.Clone()})
 		c.notify()
+		c.leave()
 	}
 }
 

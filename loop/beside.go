@@ -28,6 +28,9 @@ const (
 	// schedShare is the part of its time, one in so many, that a loop lets others run for by Gosched.
 	schedShare = 20
 
+	// schedLongest is the longest Gosched that counts: the machine may have stood still.
+	schedLongest = 50 * time.Millisecond
+
 	// contendedFrom is how long Gosched takes if others compute. A turn's goroutines seldom take as
 	// long.
 	contendedFrom = time.Millisecond
@@ -116,5 +119,5 @@ func (l *Loop) gosched() {
 	l.tick()
 	took := l.elapsed - before
 	l.beside.contended = took >= contendedFrom
-	l.beside.next = l.elapsed + max(schedAfter, schedShare*took)
+	l.beside.next = l.elapsed + max(schedAfter, schedShare*min(took, schedLongest))
 }

@@ -14,10 +14,18 @@ import (
 //
 // If f waits, or computes for longer than a moment, the loop goes on without it, on another
 // goroutine, and the one that has called f ends when f returns. So f may do what a function of
-// StartGoroutine may do. Then late is called, on the loop, and what else was to run in place in
-// this turn gets goroutines. Only the loop and its threads may call RunInPlace.
+// StartGoroutine may do. Then late is called, on the loop, if it is not nil.
+//
+// A function gets a goroutine, and the zero InPlace, if the one before it was late, if the turn has
+// no time left for it, if the loop is contended, or if such functions come seldom. Only the loop
+// and its threads may call RunInPlace.
 func (l *Loop) RunInPlace(f func(p InPlace), late func()) {
-	l.places.queue = append(l.places.queue, placed{f: f, late: late})
+	p, before := &l.places, l.places.asked
+	if p.asked = l.elapsed; l.beside.contended || p.asked-before > placeSeldom {
+		l.StartGoroutine(func() { f(InPlace{}) })
+		return
+	}
+	p.queue = append(p.queue, placed{f: f, late: late})
 }
 
 // InPlace is one run of a function, perhaps of RunInPlace. The zero InPlace stands for one on a
@@ -39,34 +47,44 @@ func (p InPlace) Leave() {
 type places struct {
 	// The loop's.
 	queue  []placed
-	begun  int        // of the queue
-	late   func()     // of the function that the loop waits for
-	last   uint64     // a run's number, times 2
-	helper *coro.Coro // has run the last function; nil: none
+	begun  int           // of the queue
+	late   func()        // of the function that the loop waits for
+	last   uint64        // a run's number, times 2
+	helper *coro.Coro    // has run the last function; nil: none
+	asked  time.Duration // when RunInPlace was last called, by the loop's elapsed
 
 	// running is the number of the last run, and 1 more while the loop waits for it. Who takes the 1
 	// away goes on as the loop.
 	running atomic.Uint64
 
-	guarded  atomic.Bool   // the guard looks
-	wakes    chan struct{} // it
-	replaced chan error    // from the goroutine that was the loop's last: what Run returns
+	guarded atomic.Bool   // the guard looks
+	wakes   chan struct{} // it
+	over    chan error    // from the loop's last goroutine: what Run returns
 }
 
 const (
-	// placeLimit is how long a loop waits for a function, to twice as long. If all processors are at
-	// work, the runtime looks at its timers after 10 ms.
-	placeLimit = time.Millisecond
+	placeLimit = time.Millisecond // for how long a loop waits for a function, to twice as long
+	guardedFor = 10               // looks without a run after which the guard sleeps
 
-	guardedFor = 100 // times without a run after which the guard sleeps
-	maxLocks   = 4   // that a function may have left on its OS thread
+	// placeSeldom is how long after the last one a function comes that is not worth a guard.
+	placeSeldom = 5 * time.Millisecond
+
+	maxLocks = 16 // that a function may have left on its OS thread
 )
 
 // runInPlace runs what was queued by RunInPlace, and reports whether another goroutine has become
 // the loop. Then the caller must not touch it any more.
 func (l *Loop) runInPlace() (replaced bool) {
 	p := &l.places
+	if len(p.queue) == 0 {
+		return false
+	}
+	since := Now()
 	for p.begun < len(p.queue) {
+		if p.begun > 0 && Now()-since > turnShare {
+			p.startRest(l)
+			return false
+		}
 		next := &p.queue[p.begun]
 		p.begun++
 		c := p.helper
@@ -106,15 +124,24 @@ func (l *Loop) runInPlace() (replaced bool) {
 // goOn is called by a goroutine that has become the loop, and does not wait for what the last one
 // waits for.
 func (p *places) goOn(l *Loop) {
-	if p.late == nil {
+	if p.begun == 0 {
 		return // it is the first
 	}
-	p.late()
+	if p.late != nil {
+		p.late()
+	}
+	clear(p.queue[:p.begun-1]) // the last goroutine keeps the array
+	p.startRest(l)
+}
+
+// startRest gives what has not begun goroutines.
+func (p *places) startRest(l *Loop) {
 	rest := p.queue[p.begun:]
-	p.queue, p.begun, p.late = nil, 0, nil // the last goroutine uses the array
 	for _, next := range rest {
 		l.StartGoroutine(func() { next.f(InPlace{}) })
 	}
+	clear(rest)
+	p.queue, p.begun, p.late = nil, 0, nil
 }
 
 // placed is a function, and what a coroutine runs.

@@ -36,21 +36,25 @@ func TestRunInPlace(t *testing.T) {
 					}
 				})
 			}
-			late = 0
 			if awaited < 50 { // the machine may have stopped the loop for a while
 				t.Errorf("the loop has waited for %d of 100 functions", awaited)
 			}
+			// One that comes 5 ms after the last may have a goroutine: then it is tried again.
 			for _, says := range []bool{true, false} {
-				goOn := make(chan struct{})
-				await(th, "waits", func(p loop.InPlace) {
-					if says {
-						p.Leave()
+				late = 0
+				for tries := 0; late == 0; tries++ {
+					if tries == 100 {
+						t.Error("the loop has never gone on without a function")
+						return
 					}
-					<-goOn
-				}, func() { close(goOn) })
-			}
-			if late != 2 {
-				t.Errorf("the loop has gone on without %d functions of 2", late)
+					goOn := make(chan struct{})
+					await(th, "waits", func(p loop.InPlace) {
+						if says {
+							p.Leave()
+						}
+						<-goOn
+					}, func() { close(goOn) })
+				}
 			}
 			await(th, "Goexit, with a lock", func(loop.InPlace) {
 				runtime.LockOSThread()

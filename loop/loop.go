@@ -1,6 +1,7 @@
 package loop
 
 import (
+	"errors"
 	"log/slog"
 	"math"
 	"os"
@@ -158,9 +159,9 @@ func (l *Loop) Run() error {
 	defer close(l.ended)
 	defer l.pulse.sleep()
 	defer l.Close()
-	l.places.replaced = make(chan error)
+	l.places.over = make(chan error)
 	go l.lead()
-	err := <-l.places.replaced
+	err := <-l.places.over
 	l.owner.Enter()
 	defer l.owner.Leave()
 	if err != nil {
@@ -171,6 +172,13 @@ func (l *Loop) Run() error {
 
 // lead is the loop, until it ends or another goroutine has become the loop.
 func (l *Loop) lead() {
+	err := errors.New("loop: runtime.Goexit on the loop, by a posted function")
+	replaced := false
+	defer func() {
+		if !replaced {
+			l.places.over <- err
+		}
+	}()
 	l.pulse.begin()
 	l.owner.Enter()
 	l.current = nil
@@ -180,17 +188,18 @@ func (l *Loop) lead() {
 		l.runPosted()
 		l.runQueued()
 		l.sendPutOffs()
-		if l.runInPlace() {
+		l.runStarted()
+		if replaced = l.runInPlace(); replaced {
 			return
 		}
-		if err := l.wait(); err != nil {
-			l.places.replaced <- err
+		if e := l.wait(); e != nil {
+			err = e
 			return
 		}
 		l.share.begin()
 		l.wheel.Advance(l.now)
 	}
-	l.places.replaced <- nil
+	err = nil
 }
 
 // Close frees a loop that is not running, with its threads, and closes the descriptors of
