@@ -36,8 +36,9 @@ import (
 // the answer cannot be completed.
 //
 // What m changes of the http.Request besides its context and its body does not reach the Handler.
-// If m has replaced the method or the URL, calls next twice, on another goroutine, or with the
-// context of another request, next panics, and the client gets a 500: such middleware needs an
+// If m has replaced the method or the URL, calls next twice, or with the context of another
+// request, next panics, and the client gets a 500. On another goroutine, next answers with 500 and
+// logs why, and the ResponseWriter and the body return errors. Such middleware needs an
 // http.Handler within (HTTP).
 func HTTPMiddleware(m func(next http.Handler) http.Handler) func(next Handler) Handler {
 	return func(next Handler) Handler {
@@ -203,11 +204,16 @@ func (n *nextHandler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			"which a native handler does not see; it needs an http.Handler behind it (HTTP)")
 	}
 	a.entered = true
-	if a.pair == nil {
+	switch {
+	case a.pair == nil:
 		a.serve(w, r)
-		return
+	case !a.pair.own(): // where nothing would recover a panic
+		a.log.Error(errOtherGoroutine.Error(), "request_id", RequestID(r.Context()),
+			"target", r.RequestURI)
+		http.Error(w, "Internal Server Error", http.StatusInternalServerError)
+	default:
+		_ = a.pair.onThread(func() { a.serve(w, r) })
 	}
-	a.pair.onThread(func() { a.serve(w, r) })
 }
 
 // replacedBody reads a body that the middleware has put in the place of the request's, such as one

@@ -562,27 +562,40 @@ func TestMiddlewareRefuses(t *testing.T) {
 	}, direct)
 }
 
-// TestMiddlewareOtherGoroutine: middleware that calls next on a goroutine of its own is told.
+// TestMiddlewareOtherGoroutine: middleware that calls next on a goroutine of its own, or reads the
+// body there, is told, and the process goes on.
 func TestMiddlewareOtherGoroutine(t *testing.T) {
-	told := make(chan any, 1)
-	h := conn.HTTPMiddleware(func(next http.Handler) http.Handler {
+	read := make(chan error, 2)
+	own := func(next http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			done := make(chan bool)
 			go func() {
 				defer close(done)
-				defer func() { told <- recover() }()
 				next.ServeHTTP(w, r)
+				_, err := r.Body.Read(make([]byte, 1))
+				read <- err
 			}()
 			<-done
-			w.WriteHeader(503)
 		})
-	})(func(*conn.Request, *conn.Response) int { t.Error("called"); return 200 })
-	s := start(t, direct, conn.Config{Handler: h})
-	if a := s.Dial().Do("GET", get); a.StatusCode != 503 {
-		t.Error(a.Status)
 	}
-	if v := fmt.Sprint(<-told); !strings.Contains(v, "http.TimeoutHandler") {
-		t.Error(v)
+	buffering := func(next http.Handler) http.Handler {
+		return own(http.TimeoutHandler(next, time.Minute, ""))
+	}
+	for _, m := range []func(http.Handler) http.Handler{own, buffering} {
+		h := conn.HTTPMiddleware(m)(func(*conn.Request, *conn.Response) int {
+			t.Error("called")
+			return 200
+		})
+		s := start(t, direct, conn.Config{Handler: h})
+		a := s.Dial().Do("POST", "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 1\r\n\r\nx")
+		if a.StatusCode != 500 {
+			t.Error(a.Status)
+		}
+		for _, told := range []string{s.Log.String(), fmt.Sprint(<-read)} {
+			if !strings.Contains(told, "http.TimeoutHandler") {
+				t.Error(told)
+			}
+		}
 	}
 }
 

@@ -2,6 +2,8 @@ package conn
 
 import (
 	"bufio"
+	"cmp"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -73,10 +75,13 @@ func (p *pair) run(f func(), ended func()) {
 	answer = p.do(job{run: f})
 }
 
-// onThread runs f on the thread. The goroutine calls it.
-func (p *pair) onThread(f func()) {
-	if goroutine.ID() != p.id {
-		panic(errOtherGoroutine)
+// own reports whether the calling goroutine is the pair's.
+func (p *pair) own() bool { return goroutine.ID() == p.id }
+
+// onThread runs f on the thread. The goroutine calls it; for another one it returns an error.
+func (p *pair) onThread(f func()) error {
+	if !p.own() {
+		return errOtherGoroutine
 	}
 	if !p.send(job{run: f}) {
 		panic(http.ErrAbortHandler)
@@ -89,7 +94,7 @@ func (p *pair) onThread(f func()) {
 		if j.panicked != nil {
 			panic(j.panicked)
 		}
-		return
+		return nil
 	}
 	panic(http.ErrAbortHandler) // the thread was killed
 }
@@ -183,10 +188,10 @@ func (p *pair) Unwatch(*loop.Thread) {
 	p.watched = false
 }
 
-// errOtherGoroutine is the panic of what another goroutine than the request's calls.
-const errOtherGoroutine = "conn: HTTPMiddleware: next, or the ResponseWriter, was used on " +
-	"another goroutine than that of the middleware's handler, as http.TimeoutHandler does; such " +
-	"middleware needs an http.Handler behind it (HTTP)"
+// errOtherGoroutine is the error of what another goroutine than the request's calls.
+var errOtherGoroutine = errors.New("conn: HTTPMiddleware: next, the ResponseWriter, or the body " +
+	"was used on another goroutine than that of the middleware's handler, as http.TimeoutHandler " +
+	"does; such middleware needs an http.Handler behind it (HTTP)")
 
 // errNoMiddlewareHijack refuses a Hijack of the middleware itself.
 var errNoMiddlewareHijack = fmt.Errorf("conn: a middleware off the loop cannot take over the "+
@@ -213,33 +218,33 @@ func (o *pairOutlet) begin() {
 func (o *pairOutlet) open(status int, h http.Header) { o.status, o.header = status, h.Clone() }
 
 func (o *pairOutlet) inform(status int, h http.Header) {
-	o.of.onThread(func() { o.outlet.inform(status, h) })
+	_ = o.of.onThread(func() { o.outlet.inform(status, h) })
 }
 
 // Write implements io.Writer.
 func (o *pairOutlet) Write(p []byte) (n int, err error) {
-	o.of.onThread(func() { o.begin(); n, err = o.outlet.Write(p) })
-	return n, err
+	other := o.of.onThread(func() { o.begin(); n, err = o.outlet.Write(p) })
+	return n, cmp.Or(other, err)
 }
 
 // WriteString implements io.StringWriter.
 func (o *pairOutlet) WriteString(s string) (n int, err error) {
-	o.of.onThread(func() { o.begin(); n, err = o.outlet.WriteString(s) })
-	return n, err
+	other := o.of.onThread(func() { o.begin(); n, err = o.outlet.WriteString(s) })
+	return n, cmp.Or(other, err)
 }
 
 // Flush sends what was written.
 func (o *pairOutlet) Flush() (err error) {
-	o.of.onThread(func() { o.begin(); err = o.outlet.Flush() })
-	return err
+	other := o.of.onThread(func() { o.begin(); err = o.outlet.Flush() })
+	return cmp.Or(other, err)
 }
 
 func (o *pairOutlet) setReadDeadline(t time.Time) {
-	o.of.onThread(func() { o.outlet.setReadDeadline(t) })
+	_ = o.of.onThread(func() { o.outlet.setReadDeadline(t) })
 }
 
 func (o *pairOutlet) setWriteDeadline(t time.Time) {
-	o.of.onThread(func() { o.outlet.setWriteDeadline(t) })
+	_ = o.of.onThread(func() { o.outlet.setWriteDeadline(t) })
 }
 
 // Hijack takes over the connection for the Handler, whose thread keeps it.
@@ -247,8 +252,8 @@ func (o *pairOutlet) Hijack() (c net.Conn, r *bufio.Reader, err error) {
 	if !o.around.hijacks {
 		return nil, nil, errNoMiddlewareHijack
 	}
-	o.of.onThread(func() { o.begin(); c, r, err = o.outlet.Hijack() })
-	return c, r, err
+	other := o.of.onThread(func() { o.begin(); c, r, err = o.outlet.Hijack() })
+	return c, r, cmp.Or(other, err)
 }
 
 // pairBody is the request's body for the goroutine.
@@ -259,12 +264,12 @@ type pairBody struct {
 
 // Read implements io.Reader.
 func (b *pairBody) Read(p []byte) (n int, err error) {
-	b.of.onThread(func() { n, err = b.body.Read(p) })
-	return n, err
+	other := b.of.onThread(func() { n, err = b.body.Read(p) })
+	return n, cmp.Or(other, err)
 }
 
 // Close implements io.Closer.
 func (b *pairBody) Close() (err error) {
-	b.of.onThread(func() { err = b.body.Close() })
-	return err
+	other := b.of.onThread(func() { err = b.body.Close() })
+	return cmp.Or(other, err)
 }
