@@ -30,9 +30,9 @@ import (
 //	a := lwangotest.Do(t, mux.Serve, r)
 //
 // h runs on a green thread, with all that it has in a server: it may wait, run functions off the
-// loop, and start threads. It gets method, path, query, Host, header, body and trailers of r. Its
-// RemoteAddr is that of r, 192.0.2.1:1234 by httptest.NewRequest, and it is Secure if r has a TLS.
-// The limits are the default ones.
+// loop, and start threads. It gets method, path, query, header, body and trailers of r, and Host
+// or, as from httptest.NewRequest, example.com. Its RemoteAddr is that of r, 192.0.2.1:1234 by
+// httptest.NewRequest, and it is Secure if r has a TLS. The limits are the default ones.
 //
 // Do returns when h and its threads have ended, for which they have a second after the answer. If
 // r's Context ends before the answer, the client leaves, and Do returns an Answer with StatusCode 0
@@ -40,6 +40,10 @@ import (
 // a test calls Do; several tests may do so at the same time.
 func Do(t testing.TB, h conn.Handler, r *http.Request) Answer {
 	t.Helper()
+	if r.Host == "" && r.URL.Host == "" {
+		r = r.Clone(r.Context())
+		r.Host = "example.com"
+	}
 	log := new(logtext.Buffer)
 	logger, _ := logtext.Watch(t, slog.New(slog.NewTextHandler(log, nil)))
 	server := conn.NewServer(conn.Config{Handler: h, Logger: logger,

@@ -17,6 +17,20 @@ import (
 	"github.com/lwango/lwango/lwangotest"
 )
 
+// TestDoWithoutHost: a request of http.NewRequest with a path alone is one for example.com.
+func TestDoWithoutHost(t *testing.T) {
+	r, err := http.NewRequest("GET", "/", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	a := lwangotest.Do(t, func(req *lwango.Request, resp *lwango.Response) int {
+		return resp.Text(200, req.Host())
+	}, r)
+	if a.StatusCode != 200 || a.Text != "example.com" {
+		t.Error(a.Status, a.Text)
+	}
+}
+
 // TestDoRequest: the handler gets all of the request that a client could send, and the test all of
 // the answer.
 func TestDoRequest(t *testing.T) {
