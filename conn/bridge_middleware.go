@@ -288,7 +288,7 @@ func (a *around) direct() {
 	status := a.next.handler(a.req, resp)
 	returned = true
 	switch {
-	case exchangeOf(a.req.Thread) != resp.x || resp.phase == hijacked:
+	case hasTakenOver(a.req.Thread) || resp.phase == hijacked:
 		a.hijacked = true
 	case status != 0 || resp.phase != open || !resp.empty():
 		a.answered, a.status = true, status
@@ -316,7 +316,7 @@ func (a *around) through(to http.ResponseWriter) {
 		}
 	}()
 	status := a.next.handler(a.req, inner)
-	if exchangeOf(t) != x || inner.phase == hijacked {
+	if hasTakenOver(t) || inner.phase == hijacked {
 		return
 	}
 	if inner.phase == open && status == 0 && inner.empty() {
@@ -325,7 +325,7 @@ func (a *around) through(to http.ResponseWriter) {
 	}
 	if len(inner.pages) > 0 {
 		status = x.errorPage(inner, status)
-		if exchangeOf(t) != x {
+		if hasTakenOver(t) {
 			return
 		}
 	}

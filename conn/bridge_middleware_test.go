@@ -640,6 +640,50 @@ func TestMiddlewareEnds(t *testing.T) {
 	}, direct)
 }
 
+// TestMiddlewareInSubrequest: who asks a handler behind middleware by a Subrequest gets the
+// handler's answer, or the middleware's.
+func TestMiddlewareInSubrequest(t *testing.T) {
+	bothForms(t, func(t *testing.T, m mode, form form) {
+		refuse := func(_ *conn.Request, w *conn.Response) int {
+			w.Header().Set("X-Why", "because")
+			return w.Text(401, "no")
+		}
+		paged := func(_ *conn.Request, w *conn.Response) int {
+			w.Layer().OnError(func(_ *conn.Request, w *conn.Response, _ int) bool {
+				w.Header().Set("X-Why", "because")
+				_, _ = w.WriteString("no")
+				return true
+			})
+			return 401
+		}
+		refuses := func(http.Handler) http.Handler {
+			return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+				w.Header().Set("X-Why", "because")
+				w.WriteHeader(401)
+				_, _ = io.WriteString(w, "no")
+			})
+		}
+		asked := map[string]conn.Handler{
+			"direct":     form(func(next http.Handler) http.Handler { return next })(refuse),
+			"through":    form(record(func(string) {}))(refuse),
+			"page":       form(record(func(string) {}))(paged),
+			"middleware": form(refuses)(refuse),
+		}
+		s := start(t, m, conn.Config{Handler: func(req *conn.Request, w *conn.Response) int {
+			status, header, body, err := req.Layer().SubrequestInMemory("/", "", 100, asked[req.Path()[1:]])
+			dropped, _, err2 := req.Subrequest("/", asked[req.Path()[1:]])
+			return w.Text(200, fmt.Sprint(status, " ", dropped, " ", header.Get("X-Why"), " ", string(body),
+				err, err2))
+		}})
+		for name := range asked {
+			a := s.Dial().Do("GET", "GET /"+name+" HTTP/1.1\r\nHost: a\r\n\r\n")
+			if want := "401 401 because no<nil> <nil>"; a.Text != want {
+				t.Errorf("%s: %q, want %q", name, a.Text, want)
+			}
+		}
+	}, direct, modes.HTTP2)
+}
+
 // TestMiddlewareWithin: a budget of time ends the context of the middleware and the waits of the
 // handler within it, and not the wait for a goroutine that still answers.
 func TestMiddlewareWithin(t *testing.T) {

@@ -79,6 +79,10 @@ func exchangeOf(t *loop.Thread) *exchange {
 	return recordOf(t).exchange()
 }
 
+// hasTakenOver reports whether a handler has taken over what the thread's request was served on. To
+// compare exchanges does not tell: that of a Subrequest is never the thread's.
+func hasTakenOver(t *loop.Thread) bool { return exchangeOf(t) == nil }
+
 // summary names the request, for a dump of threads. It is called on the loop, while the thread does
 // not run.
 func (x *exchange) summary() string {

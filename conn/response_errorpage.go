@@ -70,7 +70,7 @@ func (x *exchange) errorPage(w *Response, status int) int {
 			made = p(req, w, status)
 			return 0
 		})
-		if exchangeOf(x.req.Thread) != x { // the page's handler has taken the connection over
+		if hasTakenOver(x.req.Thread) { // the page's handler has taken the connection over
 			return status
 		}
 		if w.forced = 0; made || w.phase != open {

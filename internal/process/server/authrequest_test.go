@@ -226,6 +226,35 @@ func TestAuthByRequestErrors(t *testing.T) {
 	}
 }
 
+// TestAuthRequestBehindMiddleware: the route that says who may pass is believed if its handler is
+// behind middleware of net/http.
+func TestAuthRequestBehindMiddleware(t *testing.T) {
+	type wrapper struct{ http.ResponseWriter }
+	direct := func(next http.Handler) http.Handler { return next }
+	wrapped := func(next http.Handler) http.Handler {
+		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			next.ServeHTTP(wrapper{w}, r)
+		})
+	}
+	refuse := func(*conn.Request, *conn.Response) int { return http.StatusUnauthorized }
+	s := source()
+	text := "[[site]]\n"
+	for prefix, h := range map[string]conn.Handler{
+		"/a": conn.HTTPMiddleware(direct)(refuse), "/b": conn.HTTPMiddleware(wrapped)(refuse),
+		"/c": conn.HTTPMiddlewareOnLoop(direct)(refuse), "/d": conn.HTTPMiddlewareOnLoop(wrapped)(refuse),
+	} {
+		s.Routes = append(s.Routes, handlers.Route{Prefix: prefix, Handler: h})
+		text += fmt.Sprintf("[[site.route]]\nprefix = '/in%s'\nhandler = 'echo'\n"+
+			"auth = { request = '%s' }\n", prefix, prefix)
+	}
+	srv := sites(t, s, "", text)
+	for _, prefix := range []string{"/a", "/b", "/c", "/d"} {
+		if a := srv.Request("GET /in"+prefix, nil, ""); a.StatusCode != http.StatusUnauthorized {
+			t.Errorf("%s: %s", prefix, a.Status)
+		}
+	}
+}
+
 // TestCopiedFieldsReachApplication: each field that may be copied arrives, and of the same name
 // nothing that the client has sent.
 func TestCopiedFieldsReachApplication(t *testing.T) {
