@@ -34,7 +34,7 @@ func Set[T any](req *Request, key *Key[T], v T) {
 		return
 	}
 	req.seen = nil
-	for i := int(req.older); i < len(req.values); i++ {
+	for i := len(req.values) - 1; i >= int(req.older); i-- { // the last one is what Value finds
 		if req.values[i].key == key {
 			req.values[i].of = v
 			return

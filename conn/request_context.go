@@ -52,13 +52,16 @@ func (r *Request) SetContext(ctx context.Context) {
 	r.Defer(bound.Release)
 }
 
-// useContext is SetContext until restore is called.
+// useContext is SetContext until restore is called, which undoes each SetContext since then too.
 func (r *Request) useContext(ctx context.Context) (restore func()) {
 	x := r.x
 	former, formerBound, behind := x.ctx, x.bound, r.older
 	bound := r.replaceContext(ctx)
 	return func() {
 		bound.Release()
+		if x.bound != bound {
+			x.bound.Release()
+		}
 		x.ctx, x.bound, x.lasting, r.seen, r.older = former, formerBound, nil, nil, behind
 	}
 }
@@ -100,9 +103,10 @@ func (r *Request) contextValues() context.Context {
 	return r.withValues(r.baseContext())
 }
 
-// withValues adds the present values to ctx, if there are any.
+// withValues adds the present values and user to ctx. A context of SetContext may have a user that
+// the request has no more.
 func (r *Request) withValues(ctx context.Context) context.Context {
-	if len(r.values) == 0 && r.user == "" {
+	if len(r.values) == 0 && r.user == "" && r.x.bound == nil {
 		return ctx
 	}
 	if r.seen == nil {

@@ -257,6 +257,75 @@ func TestSetContextClientGone(t *testing.T) {
 	}, direct, modes.HTTP2)
 }
 
+// TestContextRestored: a middleware's context is the request's while the Handler runs. After that
+// no context that the Handler has set ends a wait, and each key has the value that it was given
+// last.
+func TestContextRestored(t *testing.T) {
+	var key conn.Key[int]
+	show := func(req *conn.Request) string {
+		v, _ := conn.Value(req, &key)
+		w, _ := conn.ValueOf(req.Context(), &key)
+		return fmt.Sprint(v, w)
+	}
+	type outer struct{}
+	inner := conn.HTTPMiddlewareOnLoop(func(next http.Handler) http.Handler {
+		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			next.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), outer{}, 1)))
+		})
+	})(func(req *conn.Request, resp *conn.Response) int {
+		conn.Set(req, &key, 2)
+		ctx, cancel := context.WithCancel(req.Context())
+		cancel()
+		req.SetContext(ctx)
+		if err := req.Sleep(time.Minute); !errors.Is(err, loop.ErrCanceled) {
+			t.Error(err)
+		}
+		if got := show(req); got != "2 2" {
+			t.Error("Handler:", got)
+		}
+		return 200
+	})
+	run(t, func(t *testing.T, m mode) {
+		s := start(t, m, conn.Config{Handler: func(req *conn.Request, resp *conn.Response) int {
+			conn.Set(req, &key, 1)
+			status := inner(req, resp)
+			if err := req.Sleep(time.Millisecond); err != nil {
+				t.Error(err)
+			}
+			if req.Context().Value(outer{}) != nil {
+				t.Error("the middleware's context is still there")
+			}
+			conn.Set(req, &key, 3)
+			if got := show(req); got != "3 3" {
+				t.Error("a value that was set again:", got)
+			}
+			return status
+		}})
+		if a := s.Dial().Do("GET", get); a.StatusCode != 200 {
+			t.Error(a.Status)
+		}
+	}, direct)
+}
+
+// TestSetContextNoUser: a user that the request has no more is not that of its context either.
+func TestSetContextNoUser(t *testing.T) {
+	run(t, func(t *testing.T, m mode) {
+		s := start(t, m, conn.Config{Handler: func(req *conn.Request, resp *conn.Response) int {
+			req.Layer().SetUser("ann", "")
+			req.SetContext(context.WithValue(req.Context(), t, 1))
+			if user := conn.UserOf(req.Context()); user != "ann" {
+				t.Errorf("%q", user)
+			}
+			req.Layer().SetUser("", "")
+			if user := conn.UserOf(req.Context()); user != "" {
+				t.Errorf("still %q", user)
+			}
+			return 200
+		}})
+		s.Dial().Do("GET", get)
+	}, direct)
+}
+
 // TestContextCosts: a request that sets no value and no context pays for none.
 func TestContextCosts(t *testing.T) {
 	var key conn.Key[*int]
