@@ -32,9 +32,10 @@ func (r *Request) Context() context.Context {
 
 // SetContext replaces the request's context, for all that waits for the request from now on: an
 // http.Handler behind HTTP gets it, and so do functions of Await and Call. When it ends, the waits
-// of the request's threads return an error that wraps loop.ErrDeadlineExceeded or loop.ErrCanceled
-// and the context's cause, unless the request has chosen KeepWaiting. Reading the request's body
-// and writing the answer have limits of their own and go on.
+// of the request's thread, and of those that it starts from now on, return an error that wraps
+// loop.ErrDeadlineExceeded or loop.ErrCanceled and the context's cause, unless the request has
+// chosen KeepWaiting. Reading the request's body and writing the answer have limits of their own
+// and go on.
 //
 // ctx usually descends from Context. If it does not, Context returns a child of it that ends with
 // the request, and when the client leaves, all the same.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/url"
 	"sync"
 	"testing"
 	"time"
@@ -143,6 +144,11 @@ func TestSetContext(t *testing.T) {
 			ctx, cancel := context.WithTimeout(ctx, 5*time.Millisecond)
 			return ctx, func() { <-ctx.Done(); cancel() }
 		}, context.DeadlineExceeded},
+		"deadline's cause": {(*conn.Request).Context,
+			func(ctx context.Context) (context.Context, func()) {
+				ctx, cancel := context.WithTimeoutCause(ctx, 5*time.Millisecond, errCause)
+				return ctx, func() { <-ctx.Done(); cancel() }
+			}, errCause},
 		"cancel": {(*conn.Request).Context, func(ctx context.Context) (context.Context, func()) {
 			return context.WithCancel(ctx)
 		}, context.Canceled},
@@ -176,7 +182,8 @@ func TestSetContext(t *testing.T) {
 		for wait := range waits {
 			for end := range ends {
 				for range 2 { // the second request has no context of the first
-					a := c.Do("GET", "GET /?wait="+wait+"&end="+end+" HTTP/1.1\r\nHost: a\r\n\r\n")
+					query := "wait=" + wait + "&end=" + url.QueryEscape(end)
+					a := c.Do("GET", "GET /?"+query+" HTTP/1.1\r\nHost: a\r\n\r\n")
 					if a.StatusCode != 200 || wait != "HTTP" && len(a.Text) != 1<<20 {
 						t.Errorf("%s, %s: %s, %d bytes", wait, end, a.Status, len(a.Text))
 					}
@@ -222,6 +229,23 @@ func TestSetContextEnded(t *testing.T) {
 		if a := c.Answer("POST"); len(a.Text) != 100*40<<10 {
 			t.Errorf("%s, %d bytes", a.Status, len(a.Text))
 		}
+	}, direct)
+}
+
+// TestSetContextAwaitKeeps: with KeepWaiting the deadline of the request's context ends no Await.
+func TestSetContextAwaitKeeps(t *testing.T) {
+	run(t, func(t *testing.T, m mode) {
+		s := start(t, m, conn.Config{Handler: func(req *conn.Request, resp *conn.Response) int {
+			ctx, cancel := context.WithDeadline(req.Context(), time.Unix(1, 0))
+			defer cancel()
+			req.SetContext(ctx)
+			req.KeepWaiting(true)
+			if err := req.Await(-1, func(ctx context.Context) error { return ctx.Err() }); err != nil {
+				t.Error(err)
+			}
+			return 200
+		}})
+		s.Dial().Do("GET", get)
 	}, direct)
 }
 

@@ -224,7 +224,7 @@ func (r *Request) Loop() *loop.Loop { return r.Thread.Loop() }
 // It is for calls of libraries that take a context: f's ends at the limit and when Await returns,
 // for whatever reason. So it also ends when the client leaves (unless the request has chosen
 // KeepWaiting), and when the server's stop cuts the request. It has the values of Request.Context,
-// and ends with the context of SetContext.
+// and ends with the context of SetContext, unless the request has chosen KeepWaiting.
 //
 // The error is f's, its panic as a *loop.PanicError, or that of a wait that has ended early:
 // loop.ErrDeadlineExceeded, also if f has seen that before the thread has; loop.ErrNoWorker, which
@@ -239,13 +239,36 @@ func Await[T any](r *Request, d time.Duration, f func(ctx context.Context) (T, e
 		var none T
 		return none, ErrComplete
 	}
-	values := r.contextValues()
-	if r.x.bound != nil {
-		d = within(values, d)
+	values, limit := r.contextValues(), d
+	if r.x.bound != nil && !r.keepsWaiting() {
+		limit = within(values, d)
 	}
-	return loop.Await(r.Thread, d, func(ctx context.Context) (T, error) {
+	v, err := loop.Await(r.Thread, limit, func(ctx context.Context) (T, error) {
 		return f(valued{ctx, values})
 	})
+	if limit != d && errors.Is(err, loop.ErrDeadlineExceeded) && !errors.Is(err, loop.ErrBudget) {
+		err = r.withCause(values, err)
+	}
+	return v, err
+}
+
+// withCause adds the cause of the end of ctx to err, since the deadline of ctx was a wait's limit.
+// The context may end a little after the wait, and has no cause before.
+func (r *Request) withCause(ctx context.Context, err error) error {
+	if ctx.Err() == nil {
+		_ = r.Thread.Sleep(within(ctx, -1) + 10*time.Millisecond)
+	}
+	if cause := context.Cause(ctx); cause != nil && !errors.Is(err, cause) {
+		return fmt.Errorf("%w: %w", err, cause)
+	}
+	return err
+}
+
+// keepsWaiting returns the choice of KeepWaiting.
+func (r *Request) keepsWaiting() bool {
+	was := r.KeepWaiting(true)
+	r.KeepWaiting(was)
+	return was
 }
 
 // within returns d, or how long it is to the deadline of ctx, if that is less.
@@ -308,10 +331,8 @@ func Call[T any](r *Request, d time.Duration,
 // contextFor returns the context of a function that runs off the loop for the request. It ends with
 // the request at the latest.
 func (r *Request) contextFor(d time.Duration) (context.Context, context.CancelFunc) {
-	waits := r.KeepWaiting(true)
-	r.KeepWaiting(waits)
 	var parent context.Context
-	if waits {
+	if r.keepsWaiting() {
 		parent = r.lastingContext()
 	} else {
 		parent = r.Context()

@@ -11,15 +11,16 @@ type Binding struct {
 	thread *Thread
 	ctx    context.Context
 	stop   func() bool
-	outer  *Binding
-	err    error // of waits, once the context has ended
-	over   bool  // it was released
+	outer  *Binding // also once it is released: a thread that was started under b asks for it
+	err    error    // of waits, once the context has ended
+	over   bool     // it was released
 }
 
-// Bind makes the waits of t, and of the threads that it has started, return when ctx ends, until
-// the Binding is released; t calls it. The error is ErrDeadlineExceeded or ErrCanceled, and wraps
-// the cause. KeepWaiting goes before that, and the wait for t's own socket goes on. A context that
-// ends because t's client leaves ends no wait of its own: that is for KeepWaiting to decide.
+// Bind makes the waits of t, and of the threads that it starts while it is bound, return when ctx
+// ends, until the Binding is released; t calls it. Threads that t has started before go on. The
+// error is ErrDeadlineExceeded or ErrCanceled, and wraps the cause. KeepWaiting goes before that,
+// and the wait for t's own socket goes on. A context that ends because t's client leaves ends no
+// wait of its own: that is for KeepWaiting to decide.
 func Bind(t *Thread, ctx context.Context) *Binding {
 	m := t.extra()
 	b := &Binding{thread: t, ctx: ctx, outer: m.bound}
@@ -61,12 +62,14 @@ func (b *Binding) end() {
 	default:
 		b.err = fmt.Errorf("%w: %w", ErrCanceled, cause)
 	}
-	b.thread.contextEnded()
+	b.thread.contextEnded(b)
 }
 
-// contextEnded ends the waits of t and of the threads that it has started.
-func (t *Thread) contextEnded() {
+// contextEnded ends the waits of t, and of the threads that it has started under b, for b's
+// context. The thread keeps b for its wait, which may return after b's release.
+func (t *Thread) contextEnded(b *Binding) {
 	if f := t.own.flags; f&keepWaiting == 0 && f&suspended != 0 {
+		t.extra().ended = b
 		t.loop.ready(t, byContext)
 	}
 	if t.more == nil {
@@ -74,24 +77,34 @@ func (t *Thread) contextEnded() {
 	}
 	for s := t.more.scope; s != nil; s = s.outer {
 		for member := range s.members {
-			member.contextEnded()
+			if t != b.thread || member.more.under.within(b) {
+				member.contextEnded(b)
+			}
 		}
 	}
 }
 
-// boundError returns the error of a context that t, or a thread that has started it, is bound to
-// and that has ended; nil: there is none.
+// within reports whether b is outer or was made inside it.
+func (b *Binding) within(outer *Binding) bool {
+	for ; b != nil; b = b.outer {
+		if b == outer {
+			return true
+		}
+	}
+	return false
+}
+
+// boundError returns the error of a context that has ended and that t is bound to, or that a thread
+// was bound to when it started t or one that started t; nil: there is none.
 func (t *Thread) boundError() error {
-	for t.more != nil {
-		for b := t.more.bound; b != nil; b = b.outer {
-			if b.err != nil {
+	for m, b := t.more, t.more.bound; ; b, m = m.under, m.member.owner.more {
+		for ; b != nil; b = b.outer {
+			if b.err != nil && !b.over {
 				return b.err
 			}
 		}
-		if t.more.member == nil {
-			break
+		if m.member == nil {
+			return nil
 		}
-		t = t.more.member.owner
 	}
-	return nil
 }

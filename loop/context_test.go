@@ -97,6 +97,53 @@ func TestBind(t *testing.T) {
 	}
 }
 
+// TestBindMembers: the end of a context ends the waits of threads that were started under it, also
+// if it is released before they run, and no wait of those that were started before.
+func TestBindMembers(t *testing.T) {
+	run(t, func(t *testing.T, l *loop.Loop) {
+		l.Go(func(th *loop.Thread) {
+			const nap = 30 * time.Millisecond
+			th.Go(func(th *loop.Thread) error {
+				began := time.Now()
+				err := th.Sleep(nap)
+				if slept := time.Since(began); err != nil || slept < nap/2 {
+					t.Errorf("started before: slept %v of %v, %v", slept, nap, err)
+				}
+				return nil
+			})
+			th.Yield()
+			ctx, cancel := context.WithCancel(context.Background())
+			b := loop.Bind(th, ctx)
+			wait := func(th *loop.Thread) error {
+				if err := th.Sleep(time.Minute); !errors.Is(err, loop.ErrCanceled) {
+					t.Error("started under it:", err)
+				}
+				return nil
+			}
+			th.Go(wait)
+			th.Go(func(th *loop.Thread) error { th.Go(wait); return wait(th) })
+			th.Yield()
+			th.Yield()
+			go cancel()
+			_ = wait(th)
+			b.Release()
+			_ = th.Join()
+
+			th.Go(func(th *loop.Thread) error {
+				th.Yield()
+				if err := th.Sleep(time.Millisecond); err != nil {
+					t.Error("started before one that has ended:", err)
+				}
+				return nil
+			})
+			b = loop.Bind(th, ctx)
+			_ = th.Join()
+			b.Release()
+		})
+		mustRun(t, l)
+	})
+}
+
 // TestBindOwnSocket: a wait for the thread's own socket goes on.
 func TestBindOwnSocket(t *testing.T) {
 	run(t, func(t *testing.T, l *loop.Loop) {

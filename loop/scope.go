@@ -59,7 +59,7 @@ func (t *Thread) start(task *memberTask) *Thread {
 		m.calls = new(calls)
 	}
 	s := m.scope
-	member := &Thread{more: &more{member: s, calls: m.calls, budget: m.budget}}
+	member := &Thread{more: &more{member: s, calls: m.calls, budget: m.budget, under: m.bound}}
 	member.own.flags = t.own.flags & (finished | keepWaiting | canceled)
 	if s.canceled {
 		member.own.flags |= canceled

@@ -131,6 +131,8 @@ type more struct {
 	scope       *scope     // the innermost, of the threads that it has started
 	member      *scope     // that the thread was started in; nil: in none
 	bound       *Binding   // the innermost
+	under       *Binding   // the innermost of member's owner when it started the thread
+	ended       *Binding   // whose context has ended the last wait that returned byContext
 	budget      Budget
 	end         *Promise[struct{}]
 	err         error // with which it has ended

@@ -142,7 +142,7 @@ func (t *Thread) wait(v coro.Value, until int64) error {
 	t.wokenBy = byEvent
 	t.co.Yield(v)
 	if t.wokenBy == byContext {
-		return t.boundError()
+		return t.more.ended.err
 	}
 	return t.wokenBy.err()
 }
