@@ -124,8 +124,9 @@ func (b *onLoop) end(x *exchange) {
 type loopBody struct {
 	from *Body // nil: closed
 	req  *http.Request
-	data []byte // read ahead, see replacedBody
+	data []byte // read ahead, see middlewareBody
 	err  error  // behind data
+	sent bool   // it is a middleware's, who may replace it: it reads what the client sends
 }
 
 // Read implements io.Reader.
@@ -140,7 +141,13 @@ func (b *loopBody) Read(p []byte) (int, error) {
 		if b.data = b.data[n:]; len(b.data) == 0 {
 			err, b.err = b.err, nil
 		}
+	} else if !b.sent {
+		n, err = b.from.Read(p)
 	} else {
+		if b.from.replacement != nil { // a middleware's reader need not know stream.ErrWouldBlock
+			defer func(from *Body, before bool) { from.tryOnly = before }(b.from, b.from.tryOnly)
+			b.from.tryOnly = false
+		}
 		n, err = b.from.readSent(p)
 	}
 	if err == io.EOF && b.from.chunked() {

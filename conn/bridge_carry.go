@@ -153,7 +153,7 @@ func (c *bridge) give(b *Body) bool {
 	b.x.via.setReadDeadline(limit)
 	if c.inBuf == nil {
 		size := int64(pipeSize)
-		if !b.chunked() {
+		if !b.chunked() && b.replacement == nil {
 			size = min(size, b.x.req.ContentLength()-b.read)
 		}
 		c.inBuf = make([]byte, size)
@@ -169,10 +169,10 @@ func (c *bridge) give(b *Body) bool {
 		return true
 	}
 	if err == nil {
-		err = b.err // there will be no more
+		err = b.ended() // there will be no more
 	}
 	var trailer http.Header
-	if err == io.EOF && b.chunked() {
+	if err == io.EOF && b.chunked() && b.state == bodyEnded {
 		trailer = b.trailer()
 	}
 	c.got(c.inBuf[:n], err, trailer)

@@ -35,6 +35,10 @@ import (
 // its status alone. A panic of the Handler passes through m, as does one of http.ErrAbortHandler if
 // the answer cannot be completed.
 //
+// If m has replaced the body of the request, the Handler reads m's, of which the length is unknown
+// (Request.ContentLength is -1), and max_body_size limits it, too. Where Spool, MultipartForm and
+// BindJSON would read what has arrived, they read m's as it comes.
+//
 // What m changes of the http.Request besides its context and its body does not reach the Handler.
 // If m has replaced the method or the URL, calls next twice, or with the context of another
 // request, next panics, and the client gets a 500. On another goroutine, next answers with 500 and
@@ -134,7 +138,7 @@ func (n *nextHandler) begin(req *Request, resp *Response, p *pair) *around {
 	a := &around{next: n, req: req, resp: resp, pair: p}
 	body := io.ReadCloser(http.NoBody)
 	if req.head.HasBody() {
-		a.body.from = req.Body()
+		a.body.from, a.body.sent = req.Body(), true
 		if body = &a.body; p != nil {
 			body = &pairBody{body, p}
 		}
@@ -216,16 +220,16 @@ func (n *nextHandler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// replacedBody reads a body that the middleware has put in the place of the request's, such as one
-// with a limit, where the middleware runs.
-type replacedBody struct {
+// middlewareBody reads a body that the middleware has put in the place of the request's, such as
+// one with a limit, where the middleware runs.
+type middlewareBody struct {
 	of   *around
 	sent *Body
 	body io.Reader
 }
 
 // Read implements io.Reader.
-func (b *replacedBody) Read(p []byte) (n int, err error) {
+func (b *middlewareBody) Read(p []byte) (n int, err error) {
 	ahead := &b.of.body
 	if b.sent.tryOnly && len(ahead.data) == 0 && ahead.err == nil {
 		// What the middleware has made need not know stream.ErrWouldBlock.
@@ -263,7 +267,7 @@ func (a *around) serve(w http.ResponseWriter, r *http.Request) {
 	replaced := r.Body != a.sent.body
 	if replaced {
 		b := a.req.Body()
-		b.replacement = &replacedBody{a, b, r.Body}
+		b.replacement = &replacedBody{Reader: &middlewareBody{of: a, sent: b, body: r.Body}}
 		defer func() { b.replacement = nil }()
 	}
 	if w == a.writer && a.answerWriter.status == 0 && !replaced {

@@ -640,6 +640,123 @@ func TestMiddlewareEnds(t *testing.T) {
 	}, direct)
 }
 
+// TestMiddlewareReplacesBody: whatever way a handler reads in, it gets all of a body that the
+// middleware has put in the place of a shorter one, of which it has read some.
+func TestMiddlewareReplacesBody(t *testing.T) {
+	longer := func(next http.Handler) http.Handler {
+		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			first, err := io.ReadAll(r.Body)
+			if err != nil {
+				http.Error(w, err.Error(), 500)
+				return
+			}
+			r.Body = io.NopCloser(strings.NewReader(strings.Replace(string(first), "x",
+				strings.Repeat("x", 50000), 1)))
+			next.ServeHTTP(w, r)
+		})
+	}
+	buffered := func(next http.Handler) http.Handler {
+		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			b := bufio.NewReader(r.Body)
+			_, _ = b.Peek(1)
+			r.Body = io.NopCloser(b)
+			next.ServeHTTP(w, r)
+		})
+	}
+	failing := func(next http.Handler) http.Handler {
+		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			r.Body = io.NopCloser(io.MultiReader(io.LimitReader(r.Body, 3), errReader{}))
+			next.ServeHTTP(w, r)
+		})
+	}
+	text := func(w *conn.Response, n int, err error) int {
+		return w.Text(200, fmt.Sprint(n, " ", err))
+	}
+	std := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		p, err := io.ReadAll(r.Body)
+		fmt.Fprint(w, len(p), " ", err)
+	})
+	spool := func(most int64) conn.Handler {
+		return func(req *conn.Request, w *conn.Response) int {
+			body, n, err := req.Spool(most)
+			if err == nil {
+				var all []byte
+				if all, err = io.ReadAll(body); int64(len(all)) != n {
+					return w.Text(500, "of another length")
+				}
+			}
+			return text(w, int(n), err)
+		}
+	}
+	const urlencoded, json = "application/x-www-form-urlencoded", "application/json"
+	parts := "multipart/form-data; boundary=b"
+	part := "--b\r\nContent-Disposition: form-data; name=\"a\"\r\n\r\n%s\r\n--b--\r\n"
+	ways := map[string]struct {
+		kind, body string
+		h          conn.Handler
+	}{
+		"Read": {"a", "%s", func(req *conn.Request, w *conn.Response) int {
+			p, err := io.ReadAll(req.Body())
+			return text(w, len(p), err)
+		}},
+		"Form": {urlencoded, "a=%s", func(req *conn.Request, w *conn.Response) int {
+			f, err := req.Form()
+			return text(w, len(f.Get("a")), err)
+		}},
+		"JSON": {json, `{"a":"%s"}`, func(req *conn.Request, w *conn.Response) int {
+			var v struct{ A string }
+			err := req.BindJSON(&v)
+			return text(w, len(v.A), err)
+		}},
+		"multipart": {parts, part, func(req *conn.Request, w *conn.Response) int {
+			f, err := req.MultipartForm(1 << 20)
+			if err != nil {
+				return text(w, 0, err)
+			}
+			return text(w, len(f.Value["a"][0]), nil)
+		}},
+		"spool":      {"a", "%s", spool(1 << 20)},
+		"file":       {"a", "%s", spool(2)},
+		"HTTP":       {"a", "%s", conn.HTTP(std)},
+		"HTTPOnLoop": {"a", "%s", conn.HTTPOnLoop(std)},
+	}
+	bothForms(t, func(t *testing.T, m mode, wrap form) {
+		around := make(map[string]conn.Handler)
+		for name, way := range ways {
+			around["/longer/"+name] = wrap(longer)(way.h)
+			around["/buffered/"+name] = wrap(buffered)(way.h)
+			around["/failing/"+name] = wrap(failing)(way.h)
+		}
+		s := start(t, m, conn.Config{Handler: byPath(around),
+			Limits: conn.Limits{MaxBodySize: 1 << 20}})
+		for name, way := range ways {
+			ask := func(kind, value string) string {
+				body := fmt.Sprintf(way.body, value)
+				a := s.Dial().Do("POST", fmt.Sprintf("POST /%s/%s HTTP/1.1\r\nHost: a\r\nContent-Type: %s\r\n"+
+					"Content-Length: %d\r\n\r\n%s", kind, name, way.kind, len(body), body))
+				return fmt.Sprint(a.StatusCode, " ", a.Text)
+			}
+			if got := ask("longer", "x"); got != "200 50000 <nil>" {
+				t.Errorf("%s, longer: %s", name, clip(got))
+			}
+			for _, n := range []int{10, 10000, 100000} {
+				got := ask("buffered", strings.Repeat("y", n))
+				if want := fmt.Sprintf("200 %d <nil>", n); got != want {
+					t.Errorf("%s, buffered: %s, want %s", name, clip(got), want)
+				}
+			}
+			if got := ask("failing", "value"); !strings.Contains(got, "broken body") {
+				t.Errorf("%s, failing: %s", name, clip(got))
+			}
+		}
+	}, direct, modes.HTTP2)
+}
+
+// errReader fails.
+type errReader struct{}
+
+func (errReader) Read([]byte) (int, error) { return 0, errors.New("broken body") }
+
 // TestMiddlewareInSubrequest: who asks a handler behind middleware by a Subrequest gets the
 // handler's answer, or the middleware's.
 func TestMiddlewareInSubrequest(t *testing.T) {

@@ -194,9 +194,10 @@ func (r *Request) Body() *Body {
 	return &r.body
 }
 
-// ContentLength returns the length of the body in bytes; -1 if it is chunked.
+// ContentLength returns the length of the body in bytes; -1 if it is chunked, or if middleware of
+// net/http has replaced it.
 func (r *Request) ContentLength() int64 {
-	if r.head.Chunked {
+	if r.head.Chunked || r.body.replacement != nil && r.head.HasBody() {
 		return -1
 	}
 	return max(r.head.ContentLength, 0)

@@ -78,6 +78,11 @@ func (r *Request) bindJSON(v any, strict bool) error {
 		return r.otherType("application/json")
 	}
 	r.body.SetLimit(maxJSONSize)
+	if r.body.replacement != nil {
+		if err := r.body.taken(); err != nil {
+			return err
+		}
+	}
 	before := r.body.read
 	text, _, err := r.gather(maxJSONSize)
 	switch err {
@@ -87,7 +92,7 @@ func (r *Request) bindJSON(v any, strict bool) error {
 	default:
 		return err
 	}
-	if before > 0 && len(text) == 0 {
+	if before > 0 && len(text) == 0 && r.body.replacement == nil {
 		return ErrBodyRead
 	}
 	if len(text) <= turnBudget {

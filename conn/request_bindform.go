@@ -4,6 +4,7 @@ import (
 	"encoding"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"maps"
 	"math"
@@ -84,7 +85,7 @@ func (r *Request) BindForm(v any) error {
 // not the body that it stands in, and if it is not the server that cannot keep it.
 func (r *Request) badForm(err error) error {
 	if err == ErrBodyRead ||
-		err != ErrNoForm && (r.body.state != bodyEnded || errors.As(err, new(*fs.PathError)) ||
+		err != ErrNoForm && (r.body.ended() != io.EOF || errors.As(err, new(*fs.PathError)) ||
 			errors.Is(err, loop.ErrCanceled)) {
 		return err
 	}

@@ -36,9 +36,7 @@ type Body struct {
 
 	tee func(p []byte, whole bool) // see Tee; nil: nobody is told
 
-	// replacement is what a middleware of net/http has put in the place of the body, and reads that;
-	// nil: it has not. See replacedBody.
-	replacement io.Reader
+	replacement *replacedBody // nil: no middleware of net/http has replaced the body
 }
 
 func (b *Body) begin(x *exchange) {
@@ -70,10 +68,26 @@ func (b *Body) checkLength() {
 // (body_timeout, min_rate), io.ErrUnexpectedEOF when the client has left before the end, and an
 // error of package http1 for bad chunks.
 func (b *Body) Read(p []byte) (int, error) {
-	if b.replacement != nil && len(p) > 0 {
-		return b.replacement.Read(p)
+	r := b.replacement
+	if r == nil {
+		return b.readSent(p)
 	}
-	return b.readSent(p)
+	if r.err != nil || len(p) == 0 {
+		return 0, r.err
+	}
+	n, err := r.Read(p)
+	if r.read += int64(n); b.limit >= 0 && r.read > b.limit {
+		n, err = 0, b.failed(ErrBodyTooLarge)
+	}
+	switch err {
+	case nil, stream.ErrWouldBlock, loop.ErrDeadlineExceeded, loop.ErrBudget:
+	default:
+		r.err = err
+	}
+	if err == io.EOF && n > 0 {
+		err = nil // the next call returns it
+	}
+	return n, err
 }
 
 // readSent is Read of what the client sends.
@@ -157,8 +171,30 @@ func (b *Body) chunked() bool {
 	return b.state != bodyOver && b.x.req.head.Chunked && b == &b.x.req.body
 }
 
+// replacedBody is what a middleware of net/http has put in the place of a body, and what has become
+// of that.
+type replacedBody struct {
+	io.Reader
+	read int64
+	err  error // see Body.ended
+}
+
+// ended returns the error that all reads return from now on; nil: there may be more.
+func (b *Body) ended() error {
+	if r := b.replacement; r != nil {
+		return r.err
+	}
+	return b.err
+}
+
 // taken returns ErrBodyRead if something was read, unless reading has failed.
 func (b *Body) taken() error {
+	if r := b.replacement; r != nil {
+		if r.read > 0 && (r.err == nil || r.err == io.EOF) {
+			return ErrBodyRead
+		}
+		return nil
+	}
 	if b.read > 0 && (b.state == bodyOpen || b.state == bodyEnded) {
 		return ErrBodyRead
 	}
@@ -169,8 +205,8 @@ func (b *Body) taken() error {
 // In the chunked coding that may be framing alone, without a byte of the body. The error is Read's,
 // io.EOF at the end of the body.
 func (b *Body) Await() error {
-	if b.replacement != nil && !b.tryOnly {
-		return nil // it may have something, and may wait
+	if r := b.replacement; r != nil && (!b.tryOnly || r.err != nil || b.state != bodyOpen) {
+		return r.err // nil: it may have something, and Read may wait
 	}
 	if b.state != bodyOpen || b.x.via.arrived() {
 		return b.err

@@ -94,7 +94,7 @@ const firstSpool = 4 << 10
 // stops behind them with one more byte, next, and no error. Its memory grows with what arrives,
 // since Content-Length is only a claim.
 func (r *Request) gather(most int64) (head, next []byte, err error) {
-	b, limit := r.Body(), most
+	b, limit := r.Body(), most // of a middleware's body the length is -1
 	if n := r.ContentLength(); n >= 0 {
 		limit = min(most, n)
 	}
@@ -102,7 +102,7 @@ func (r *Request) gather(most int64) (head, next []byte, err error) {
 		if err := b.Await(); err != nil {
 			return head, nil, err
 		}
-		for err = nil; err == nil && b.state == bodyOpen; { // the end needs no room
+		for err = nil; err == nil && b.ended() == nil; { // the end needs no room
 			if n := int64(cap(head)); len(head) == cap(head) && n < limit {
 				head = append(make([]byte, 0, min(limit, max(2*n, firstSpool))), head...)
 			}
@@ -180,8 +180,12 @@ func (r *Request) copyBody(w io.Writer) (n int64, err error) {
 	}
 }
 
-// readNow is Read that returns stream.ErrWouldBlock instead of waiting.
+// readNow is Read that returns stream.ErrWouldBlock instead of waiting. That of a middleware, which
+// need not know that error, waits.
 func (b *Body) readNow(p []byte) (int, error) {
+	if b.replacement != nil {
+		return b.Read(p)
+	}
 	defer func(before bool) { b.tryOnly = before }(b.tryOnly)
 	b.tryOnly = true
 	return b.Read(p)
