@@ -215,13 +215,19 @@ func converse(t *testing.T, c net.Conn, raw string) string {
 		if len(body) > 100 {
 			body = fmt.Appendf(nil, "%d bytes", len(body))
 		}
-		closes := resp.Close && !strings.Contains(raw, "z\r\n") // after a bad chunk both close
+		// After a bad chunk both close. Whether the end of a chunked body that nothing has read has
+		// come yet is up to the network; without it lwango closes, and net/http waits.
+		chunked := strings.Contains(raw, "chunked")
+		closes := resp.Close && !chunked
 		fmt.Fprintf(&all, "%s dated %t %q %q whole %t trailer %q length %d %q close %t\n",
 			resp.Status, dated,
 			resp.Header, body, whole, resp.Trailer, resp.ContentLength, resp.TransferEncoding,
 			closes)
 		if resp.StatusCode >= 200 {
 			final++
+			if chunked {
+				break
+			}
 			method = http.MethodGet
 		}
 	}
