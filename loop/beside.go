@@ -19,7 +19,7 @@ import (
 //
 // But if more goroutines compute than there are processors, runtime.Gosched puts the loop behind
 // all of these, each of which runs for 10 ms. A loop that finds that so is contended. It calls
-// Gosched seldom, and runs what it starts before it goes on, see beside.await.
+// Gosched seldom, and runs what it starts before it goes on, see batch.await.
 
 const (
 	// schedAfter is how long a loop goes on without a call of the scheduler, if that costs it nothing.
