@@ -78,10 +78,11 @@ func TestHTTP2Priorities(t *testing.T) {
 func TestHTTP2Incremental(t *testing.T) {
 	t.Parallel()
 	const size = 100 << 10
-	body, release := make([]byte, size), make(chan struct{})
+	body, release, released := make([]byte, size), make(chan struct{}), make(chan struct{})
 	s := start(t, modes.HTTP2, conn.Config{Handler: func(req *conn.Request, w *conn.Response) int {
 		if req.Path() == "/later" {
 			_, _ = req.AwaitAny(-1, loop.FromChan(release))
+			close(released)
 		}
 		w.SetBody(body)
 		return 200
@@ -100,6 +101,7 @@ func TestHTTP2Incremental(t *testing.T) {
 	r.frame(http2.PriorityUpdate, 0, 0, uint32Of(13)+"u=3").frame(http2.Ping, 0, 0, "12345678").flush()
 	r.until(http2.Ping)
 	close(release) // the oldest of those that are not incremental is ready last
+	<-released
 	s.Settle()
 	r.frame(http2.WindowUpdate, 0, 0, uint32Of(1<<20)).flush()
 	var order []uint32

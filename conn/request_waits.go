@@ -239,27 +239,58 @@ func Await[T any](r *Request, d time.Duration, f func(ctx context.Context) (T, e
 		var none T
 		return none, ErrComplete
 	}
-	values, limit := r.contextValues(), d
-	if r.x.bound != nil && !r.keepsWaiting() {
-		limit = within(values, d)
+	values := r.contextValues()
+	if r.x.bound == nil || r.keepsWaiting() {
+		return loop.Await(r.Thread, d, func(ctx context.Context) (T, error) {
+			return f(valued{ctx, values})
+		})
 	}
-	v, err := loop.Await(r.Thread, limit, func(ctx context.Context) (T, error) {
-		return f(valued{ctx, values})
+	v, err := loop.Await(r.Thread, d, func(ctx context.Context) (T, error) {
+		ctx, stop := under(values, ctx)
+		defer stop()
+		return f(ctx)
 	})
-	if limit != d && errors.Is(err, loop.ErrDeadlineExceeded) && !errors.Is(err, loop.ErrBudget) {
-		err = r.withCause(values, err)
-	}
-	return v, err
+	return v, withCause(values, err)
 }
 
-// withCause adds the cause of the end of ctx to err, since the deadline of ctx was a wait's limit.
-// The context may end a little after the wait, and has no cause before.
-func (r *Request) withCause(ctx context.Context, err error) error {
-	if ctx.Err() == nil {
-		_ = r.Thread.Sleep(within(ctx, -1) + 10*time.Millisecond)
+// under returns a child of parent that also ends when wait does.
+func under(parent, wait context.Context) (context.Context, context.CancelFunc) {
+	var ctx context.Context
+	var cancel context.CancelFunc
+	if by, ok := wait.Deadline(); ok {
+		ctx, cancel = context.WithDeadline(parent, by)
+	} else {
+		ctx, cancel = context.WithCancel(parent)
 	}
-	if cause := context.Cause(ctx); cause != nil && !errors.Is(err, cause) {
-		return fmt.Errorf("%w: %w", err, cause)
+	stop := context.AfterFunc(wait, func() {
+		if wait.Err() != context.DeadlineExceeded { // which ctx has, too
+			cancel()
+		}
+	})
+	return ctx, func() {
+		stop()
+		cancel()
+	}
+}
+
+// withCause returns the error of a wait for a function: err, or, if the function has returned
+// because ctx has ended and the thread has not seen that yet, what the thread would have seen.
+func withCause(ctx context.Context, err error) error {
+	if ctx.Err() == nil || !errors.Is(err, ctx.Err()) {
+		return err
+	}
+	cause, end := context.Cause(ctx), loop.ErrCanceled
+	switch {
+	case errors.Is(cause, loop.ErrClientGone):
+		end = loop.ErrClientGone
+	case ctx.Err() == context.DeadlineExceeded:
+		end = loop.ErrDeadlineExceeded
+	}
+	if !errors.Is(err, end) {
+		err = fmt.Errorf("%w: %w", end, err)
+	}
+	if !errors.Is(err, cause) {
+		err = fmt.Errorf("%w: %w", err, cause)
 	}
 	return err
 }
@@ -269,16 +300,6 @@ func (r *Request) keepsWaiting() bool {
 	was := r.KeepWaiting(true)
 	r.KeepWaiting(was)
 	return was
-}
-
-// within returns d, or how long it is to the deadline of ctx, if that is less.
-func within(ctx context.Context, d time.Duration) time.Duration {
-	if by, ok := ctx.Deadline(); ok {
-		if left := max(time.Until(by), 0); d < 0 || left < d {
-			return left
-		}
-	}
-	return d
 }
 
 // valued is a context with the values of another one.
