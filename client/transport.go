@@ -190,7 +190,7 @@ func (b *stdBody) bound(f func() error) error {
 		return err
 	}
 	if b.ctx.Done() != nil {
-		defer loop.Bind(b.thread, b.ctx).Release()
+		defer b.thread.Layer().Bind(b.ctx).Release()
 	}
 	err := f()
 	if err != nil && err != io.EOF && b.ctx.Err() != nil {

@@ -377,7 +377,7 @@ func TestWaitingHandlerOutlivesTheTimeouts(t *testing.T) {
 			return 200
 		},
 		"/own": func(req *conn.Request, _ *conn.Response) int {
-			_, _ = req.AwaitAny(5*limit, loop.DescriptorOf(req.Thread).Readable())
+			_, _ = req.AwaitAny(5*limit, req.Thread.Layer().Descriptor().Readable())
 			return 200
 		},
 		"/function": func(req *conn.Request, _ *conn.Response) int {

@@ -202,9 +202,9 @@ func (c *bridge) lost(req *Request, err error) {
 // something is held.
 func (c *bridge) wait(asked bool) {
 	t := c.duplex.x.req.Thread
-	budget := loop.SetBudget(t, 0) // which the handler's context has
+	budget := t.Layer().SetBudget(0) // which the handler's context has
 	err := c.duplex.x.via.awaitDuplex(-1, asked, c.self[:])
-	loop.SetBudget(t, budget)
+	t.Layer().SetBudget(budget)
 	if err != nil {
 		panic(http.ErrAbortHandler) // the thread's waits are refused
 	}

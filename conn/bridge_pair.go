@@ -131,9 +131,9 @@ func (p *pair) onGoroutine(f func()) {
 // not notice counts.
 func (p *pair) serve() (panicked any) {
 	for {
-		was, budget := p.thread.KeepWaiting(true), loop.SetBudget(p.thread, 0)
+		was, budget := p.thread.KeepWaiting(true), p.thread.Layer().SetBudget(0)
 		_, err := p.thread.AwaitAny(-1, p)
-		loop.SetBudget(p.thread, budget) // which the http.Request's context has, too
+		p.thread.Layer().SetBudget(budget) // which the http.Request's context has, too
 		p.thread.KeepWaiting(was)
 		if err != nil {
 			return http.ErrAbortHandler // the thread's waits are refused

@@ -50,7 +50,7 @@ const (
 // write_timeout and min_rate demand.
 func (c *connection) IdleTimedOut() time.Duration {
 	set := c.port.server.settings.Load()
-	left := loop.DescriptorOf(&c.Thread).Unsent()
+	left := c.Thread.Layer().Descriptor().Unsent()
 	if left == 0 {
 		return 0
 	}

@@ -49,7 +49,7 @@ func (c *connection) linger() *lingering {
 	c.tls = nil
 	l := c.newLingering(c.Loop().Time())
 	c.port.stats.Lingering++
-	loop.SetTask(&c.Thread, l)
+	c.Thread.Layer().SetTask(l)
 	c.KeepWaiting(true) // the client's end comes behind input that is still unread
 	return l
 }
@@ -64,7 +64,7 @@ func (l *lingering) Run(t *loop.Thread) coro.Code {
 		}
 	}
 	if l.admission != refused {
-		loop.MarkIdle(t, l.began, true)
+		t.Layer().MarkIdle(l.began, true)
 	}
 	buf := buffers.Get().(*[streamAt]byte)
 	defer buffers.Put(buf)
@@ -76,17 +76,17 @@ func (l *lingering) Run(t *loop.Thread) coro.Code {
 		if left <= 0 {
 			return coro.Abort
 		}
-		n, errno := loop.DescriptorOf(t).Recv(buf[:])
+		n, errno := t.Layer().Descriptor().Recv(buf[:])
 		switch {
 		case errno == unix.EAGAIN:
-			loop.IdleTimeout(t, min(left, lingerSilence))
+			t.Layer().IdleTimeout(min(left, lingerSilence))
 			return coro.WantRead
 		case errno != 0 || n == 0:
 			return coro.Abort
 		}
 		l.dropped += n
 	}
-	loop.IdleTimeout(t, lingerSpan-now.Sub(l.spanned))
+	t.Layer().IdleTimeout(lingerSpan - now.Sub(l.spanned))
 	return coro.Suspend
 }
 

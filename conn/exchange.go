@@ -69,11 +69,11 @@ type record interface {
 	server() *Server
 }
 
-func recordOf(t *loop.Thread) record { return loop.TaskOf(t).(record) }
+func recordOf(t *loop.Thread) record { return t.Layer().Task().(record) }
 
 // exchangeOf is recordOf(t).exchange(), which is asked for a few times for each request.
 func exchangeOf(t *loop.Thread) *exchange {
-	if c, ok := loop.TaskOf(t).(*connection); ok {
+	if c, ok := t.Layer().Task().(*connection); ok {
 		return c.exchange()
 	}
 	return recordOf(t).exchange()
@@ -191,7 +191,7 @@ func called(t *loop.Thread, mark, status int) {
 			x.resp.fail(true)
 		}
 		x.resp.finish(status)
-		loop.FlushBeforeWait(t, true)
+		t.Layer().FlushBeforeWait(true)
 	}
 	if (x == nil || x.resp.phase == hijacked) && takeoverOf(t).takeDeferred(t) {
 		return
@@ -319,7 +319,7 @@ func (x *exchange) call(h Handler) (status int) {
 	}()
 	status = h(&x.req, &x.resp)
 	if x := exchangeOf(t); x != nil {
-		x.clientLeft = !x.resp.HeadSent() && loop.SawClientGone(t)
+		x.clientLeft = !x.resp.HeadSent() && t.Layer().SawClientGone()
 	}
 	err := t.Join()
 	returned = true

@@ -14,7 +14,7 @@ func (c *connection) Run(t *loop.Thread) coro.Code {
 	own.attach(c)
 	defer c.leave(t) // also when a handler ends its goroutine, or a reader of its response panics
 	code := own.serve()
-	if loop.TaskOf(t) != loop.Task(c) {
+	if t.Layer().Task() != loop.Task(c) {
 		return runNext(t)
 	}
 	return code
@@ -25,12 +25,12 @@ func (c *connection) Run(t *loop.Thread) coro.Code {
 //
 //go:noinline
 func runNext(t *loop.Thread) coro.Code {
-	return loop.TaskOf(t).Run(t)
+	return t.Layer().Task().Run(t)
 }
 
 // leave ends what Run has begun.
 func (c *connection) leave(t *loop.Thread) {
-	if loop.TaskOf(t) != loop.Task(c) {
+	if t.Layer().Task() != loop.Task(c) {
 		if o := ownerOf(t); o != nil {
 			leave(o, t)
 			return
@@ -45,10 +45,10 @@ func (c *connection) leave(t *loop.Thread) {
 
 // turnOf returns the turn of t's coroutine.
 func turnOf(t *loop.Thread) *turn {
-	own, _ := loop.Local(t).(*turn)
+	own, _ := t.Layer().Local().(*turn)
 	if own == nil {
 		own = newTurn()
-		loop.SetLocal(t, own)
+		t.Layer().SetLocal(own)
 	}
 	return own
 }

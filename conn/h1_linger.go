@@ -1,8 +1,6 @@
 package conn
 
-import (
-	"github.com/lwango/lwango/loop"
-)
+import ()
 
 // close flushes and leaves the rest to the loop, which closes the socket. If input is known to be
 // unread, close begins a lingering close instead.
@@ -35,7 +33,7 @@ func (t *turn) lingeringClose() {
 		return
 	}
 	t.closeTLS()
-	if (t.writeErr == nil || t.aborted) && loop.DescriptorOf(&c.Thread).CloseWrite() == nil {
+	if (t.writeErr == nil || t.aborted) && c.Thread.Layer().Descriptor().CloseWrite() == nil {
 		c.linger()
 	}
 }

@@ -12,7 +12,7 @@ import (
 // flush implements carrier. What the kernel has refused of earlier answers goes before it, see
 // turn.idle.
 func (t *turn) flush() error {
-	if len(t.out) == 0 && !loop.DescriptorOf(&t.c.Thread).HasRemainder() {
+	if len(t.out) == 0 && !t.c.Thread.Layer().Descriptor().HasRemainder() {
 		return t.writeErr
 	}
 	out := t.out
@@ -96,7 +96,7 @@ func (t *turn) wrote(_ int, err error) error {
 // and notes how much the kernel has not sent.
 func (t *turn) lose(err error) error {
 	if t.writeErr == nil {
-		t.unsent = loop.DescriptorOf(&t.c.Thread).Unsent()
+		t.unsent = t.c.Thread.Layer().Descriptor().Unsent()
 	}
 	t.x.canceled(loop.ErrClientGone)
 	return t.fail(err)
@@ -114,7 +114,7 @@ func (t *turn) fail(err error) error {
 }
 
 // left tells the connection's task that the client has left, which the loop may see only later.
-func (t *turn) left() { loop.TaskOf(&t.c.Thread).ClientGone() }
+func (t *turn) left() { t.c.Thread.Layer().Task().ClientGone() }
 
 // abort implements carrier. It ends the connection within the answer's body, so that the client can
 // tell. What was gathered before goes out, the complete answers to earlier requests included, and a
@@ -179,7 +179,7 @@ func (t *turn) slow(err error) {
 	if x := t.x; x.req.Thread != nil && x.resp.phase != complete {
 		x.slow(err, &t.writing)
 	} else if errors.Is(err, stream.ErrTooSlow) &&
-		loop.TaskOf(&t.c.Thread) == loop.Task(t.c) { // else see Tail.slow
+		t.c.Thread.Layer().Task() == loop.Task(t.c) { // else see Tail.slow
 		logSlow(t.set.Logger, "conn: the client is too slow, it does not get all of its answers",
 			&t.writing, false, "remote", t.c.remote.addrPort())
 	}

@@ -69,7 +69,7 @@ func (r *h1KeptOpen) giveUp(t *loop.Thread) {
 	}
 	own.release()
 	t.KeepWaiting(false) // the handler's choice is not the keeper's
-	loop.UnmarkIdle(t)
+	t.Layer().UnmarkIdle()
 }
 
 // begin implements owner.
@@ -117,15 +117,15 @@ func (r *h1KeptOpen) complete(t *loop.Thread) coro.Code {
 	fullLog := r.finish(r.port)
 	if broken || r.last || fullLog != nil && c.awaitLog(fullLog, own.flush) != nil {
 		own.closeAfter(true)
-		if next := loop.TaskOf(t); next != loop.Task(r) {
+		if next := t.Layer().Task(); next != loop.Task(r) {
 			return next.Run(t)
 		}
-		loop.SetTask(t, c)
+		t.Layer().SetTask(c)
 		return coro.Abort
 	}
 	r.detach()
 	c.KeepWaiting(false)
-	loop.SetTask(t, c)
+	t.Layer().SetTask(c)
 	return coro.Yield // c may have bytes that epoll does not tell of, and its Run has called this one
 }
 

@@ -29,7 +29,7 @@ func (t *turn) hijack() (net.Conn, *bufio.Reader, error) {
 	c.port.stats.Hijacked++
 	r := t.giveUp(over)
 	setOwner(x, h, true)
-	loop.SetLocal(&c.Thread, nil)
+	c.Thread.Layer().SetLocal(nil)
 	x.req.compact()
 	x.carry(takenOver)
 	c.turn = nil
@@ -105,7 +105,7 @@ func (h *h1Hijacked) peer() peer {
 }
 
 // giveUp implements owner. Hijack has given up the request.
-func (h *h1Hijacked) giveUp(t *loop.Thread) { loop.UnmarkIdle(t) }
+func (h *h1Hijacked) giveUp(t *loop.Thread) { t.Layer().UnmarkIdle() }
 
 // attach implements owner. It gives a LightKeeper its connection, unless it has it.
 func (h *h1Hijacked) attach() {

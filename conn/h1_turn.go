@@ -87,7 +87,7 @@ func (t *turn) leave() {
 // release makes the turn ready for another connection.
 func (t *turn) release() {
 	c := t.c
-	if loop.AbandonCalls(&c.Thread) {
+	if c.Thread.Layer().AbandonCalls() {
 		t.abandon()
 	}
 	t.x.end()
@@ -215,7 +215,7 @@ func (t *turn) idle() coro.Code {
 	c := t.c
 	ends := t.ends()
 	if !ends && len(t.out) > 0 && c.tls == nil && t.writeErr == nil {
-		loop.FlushBeforeWait(&c.Thread, false)
+		c.Thread.Layer().FlushBeforeWait(false)
 		if t.stream.PutOff(t.out) {
 			t.out = t.out[:0]
 		}
@@ -234,8 +234,8 @@ func (t *turn) idle() coro.Code {
 	if c.state&served == 0 {
 		timeout = t.set.HeaderTimeout
 	}
-	loop.MarkIdle(&c.Thread, c.Loop().Time(), false)
-	loop.IdleTimeout(&c.Thread, timeout)
+	c.Thread.Layer().MarkIdle(c.Loop().Time(), false)
+	c.Thread.Layer().IdleTimeout(timeout)
 	return coro.WantRead
 }
 
@@ -251,7 +251,7 @@ func (t *turn) exchange() bool {
 	}
 	t.x.answer()
 	// The handler may have taken the connection over, or left the rest of the answer to a keeper.
-	return loop.TaskOf(&c.Thread) == loop.Task(c) && c.turn.answered()
+	return c.Thread.Layer().Task() == loop.Task(c) && c.turn.answered()
 }
 
 // answered is exchange, once the answer has been given. It stands apart from exchange because
@@ -260,7 +260,7 @@ func (t *turn) answered() bool {
 	c, x := t.c, t.x
 	x.completed()
 	persistent := x.req.head.Persistent()
-	if loop.AbandonCalls(&c.Thread) {
+	if c.Thread.Layer().AbandonCalls() {
 		t.abandon()
 		x = t.x
 	}
@@ -291,7 +291,7 @@ func (t *turn) begin() {
 	t.body.begin(&t.x.req.head)
 	t.delimited, t.last, t.before = plain, false, 0
 	t.x.begin(&c.Thread)
-	loop.FlushBeforeWait(&c.Thread, len(t.out) > 0)
+	c.Thread.Layer().FlushBeforeWait(len(t.out) > 0)
 	c.KeepWaiting(false) // the last handler's choice is not this one's
 }
 

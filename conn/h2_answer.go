@@ -152,9 +152,9 @@ func (st *h2stream) allow() {
 // next write returns the error.
 func (st *h2stream) sleep(d time.Duration) {
 	t := &st.thread
-	was, budget := t.KeepWaiting(true), loop.SetBudget(t, 0)
+	was, budget := t.KeepWaiting(true), t.Layer().SetBudget(0)
 	_ = t.Sleep(d)
-	loop.SetBudget(t, budget)
+	t.Layer().SetBudget(budget)
 	t.KeepWaiting(was)
 }
 
@@ -191,7 +191,7 @@ func (st *h2stream) tooSlow(err error) {
 	st.unhold()
 	st.reset(http2.Cancel)
 	st.err = err
-	loop.TaskOf(&st.thread).ClientGone()
+	st.thread.Layer().Task().ClientGone()
 }
 
 // file implements carrier.

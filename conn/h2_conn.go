@@ -109,7 +109,7 @@ func (s *side) ready() bool {
 
 func (s *side) notify() {
 	if s.thread != nil {
-		loop.NotifyLocal(s.thread)
+		s.thread.Layer().NotifyLocal()
 	}
 }
 
@@ -118,7 +118,7 @@ func (s *side) await() error {
 	lp := s.conn.Loop()
 	if s == &s.conn.out { // writes to the client go on, see loop.Thread.Within
 		t := lp.Current()
-		defer loop.SetBudget(t, loop.SetBudget(t, 0))
+		defer t.Layer().SetBudget(t.Layer().SetBudget(0))
 	}
 	for !s.ready() {
 		left, err := s.limit.Left(lp)

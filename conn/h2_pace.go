@@ -193,14 +193,14 @@ func (st *h2stream) wait(input, room bool) error {
 	was := t.KeepWaiting(true) // what ends the wait is st.err
 	budget := loop.Budget(0)
 	if room {
-		budget = loop.SetBudget(t, 0) // an answer goes on
+		budget = t.Layer().SetBudget(0) // an answer goes on
 	}
 	st.owesInput()
 	defer func() { // also when the thread is killed
 		st.wantsInput, st.wantsRoom = false, false
 		t.KeepWaiting(was)
 		if room {
-			loop.SetBudget(t, budget)
+			t.Layer().SetBudget(budget)
 		}
 		st.owesInput()
 	}()

@@ -111,7 +111,7 @@ func (s *session) begin() {
 	s.Out = http2.AppendSetting(s.Out, http2.MaxConcurrentStreams, uint32(s.set.MaxStreams))
 	s.Out = http2.AppendSetting(s.Out, http2.InitialWindowSize, ownWindow)
 	s.Out = http2.AppendSetting(s.Out, http2.MaxHeaderListSize, uint32(s.set.MaxHeaderSize))
-	loop.SetTask(&c.Thread, s)
+	c.Thread.Layer().SetTask(s)
 	c.state |= served
 	c.port.stats.Sessions++
 	c.port.sessions++
@@ -193,8 +193,8 @@ func (s *session) Run(t *loop.Thread) coro.Code {
 // awaitHandlers keeps the connection for the handlers of streams that have no client any more. They
 // go on, and count.
 func (s *session) awaitHandlers() coro.Code {
-	loop.UnmarkIdle(&s.connection.Thread)
-	loop.IdleTimeout(&s.connection.Thread, -1)
+	s.connection.Thread.Layer().UnmarkIdle()
+	s.connection.Thread.Layer().IdleTimeout(-1)
 	return coro.Suspend
 }
 
@@ -224,10 +224,10 @@ func (s *session) rest(draining time.Duration) coro.Code {
 	limit := s.set.KeepAliveTimeout
 	if s.active > 0 {
 		limit = draining // they have limits of their own
-		loop.UnmarkIdle(t)
+		t.Layer().UnmarkIdle()
 	} else {
 		// A client that has no request under way is idle, whatever else it sends.
-		loop.MarkIdle(t, lp.Time().Add(s.idleFrom-now), false)
+		t.Layer().MarkIdle(lp.Time().Add(s.idleFrom-now), false)
 		if draining >= 0 {
 			limit = draining
 		}
@@ -247,7 +247,7 @@ func (s *session) rest(draining time.Duration) coro.Code {
 	if s.tls != nil && s.active == 0 {
 		slimTLS(s.tls, heldBuffer)
 	}
-	loop.IdleTimeout(t, limit)
+	t.Layer().IdleTimeout(limit)
 	return coro.WantRead
 }
 
@@ -272,7 +272,7 @@ func (s *session) countPartial() {
 }
 
 // wake lets the session run behind the threads of this turn. It is for its streams.
-func (s *session) wake() { loop.WakeThisTurn(&s.connection.Thread) }
+func (s *session) wake() { s.connection.Thread.Layer().WakeThisTurn() }
 
 // fail ends the session: the client is gone, or too slow.
 func (s *session) fail(err error) {
@@ -316,7 +316,7 @@ func (s *session) sendCloseNotify() bool {
 func (s *session) close() coro.Code {
 	c := s.connection
 	s.returnWindow()
-	if loop.DescriptorOf(&c.Thread).CloseWrite() != nil {
+	if c.Thread.Layer().Descriptor().CloseWrite() != nil {
 		return coro.Abort
 	}
 	return c.linger().Run(&c.Thread)

@@ -3,7 +3,6 @@ package conn
 import (
 	"github.com/lwango/lwango/internal/base/invariants"
 	"github.com/lwango/lwango/internal/wire/http2"
-	"github.com/lwango/lwango/loop"
 )
 
 // spareStreams is what a port has for the requests of HTTP/2 to come.
@@ -65,7 +64,7 @@ func (p *port) freeStream(st *h2stream) {
 	st.s, st.err, st.ended, st.duplexing = nil, nil, false, false
 	st.Sender, st.body = http2.Sender{}, received{}
 	st.conn, st.extended, st.answered = nil, false, false
-	loop.SetTask(&st.thread, st) // what a takeover has held, such as a context, goes with it
+	st.thread.Layer().SetTask(st) // what a takeover has held, such as a context, goes with it
 	if x != nil && x.req.Thread != nil {
 		return // it reads the request's bytes
 	}

@@ -190,7 +190,7 @@ func (st *h2stream) leave(t *loop.Thread) {
 	if x == nil {
 		return
 	}
-	if loop.AbandonCalls(t) {
+	if t.Layer().AbandonCalls() {
 		x.abandon()
 		return
 	}
@@ -285,7 +285,7 @@ func (st *h2stream) left(err error) {
 	if st.err == nil {
 		st.err = err
 	}
-	loop.SetClientGone(&st.thread)
+	st.thread.Layer().SetClientGone()
 	st.notify()
 }
 
@@ -298,7 +298,7 @@ func (st *h2stream) notify() {
 	if st.conn != nil {
 		st.conn.notify()
 	} else {
-		loop.NotifyLocal(&st.thread)
+		st.thread.Layer().NotifyLocal()
 	}
 }
 

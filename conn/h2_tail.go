@@ -115,7 +115,7 @@ func (r *h2KeptOpen) release(t *loop.Thread) {
 func (st *h2stream) dropRequest(t *loop.Thread, kept bool) {
 	x := st.x
 	st.x = nil
-	if x.cancel = nil; loop.AbandonCalls(t) {
+	if x.cancel = nil; t.Layer().AbandonCalls() {
 		x.abandon()
 		st.activeState = nil // the function off the loop may read the request's bytes
 		return

@@ -331,7 +331,7 @@ func (r RequestLayer) Duplex() *Duplex {
 func (d *Duplex) begin(x *exchange) {
 	x.finishDuplex()  // an earlier Duplex writes what it holds
 	_ = x.via.flush() // answers to earlier requests; what is held from now on is this one's
-	loop.FlushBeforeWait(x.req.Thread, false)
+	x.req.Thread.Layer().FlushBeforeWait(false)
 	d.x = x
 	x.duplex, x.req.body.tryOnly = d, true
 	x.via.beginDuplex()
@@ -399,7 +399,7 @@ func (d *Duplex) SendHeld() (left int, err error) {
 // The error is loop.ErrDeadlineExceeded after limit, or one of loop.Thread.AwaitAny's.
 func (d *Duplex) Await(limit time.Duration, read bool, sources ...loop.Source) error {
 	if t := d.x.req.Thread; !read && len(sources) == 0 { // a write: see Request.Within
-		defer loop.SetBudget(t, loop.SetBudget(t, 0))
+		defer t.Layer().SetBudget(t.Layer().SetBudget(0))
 	}
 	err := d.x.via.awaitDuplex(limit, read, sources)
 	if err != nil && d.x.resp.tap != nil && errors.Is(err, loop.ErrClientGone) {

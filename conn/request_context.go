@@ -71,7 +71,7 @@ func (r *Request) useContext(ctx context.Context) (restore func()) {
 func (r *Request) replaceContext(ctx context.Context) *loop.Binding {
 	r.Context() // with an end
 	x, outer := r.x, r.x.cancel
-	bound := loop.Bind(r.Thread, ctx)
+	bound := r.Thread.Layer().Bind(ctx)
 	own, cancel := context.WithCancelCause(ctx)
 	x.cancel = func(cause error) {
 		bound.Stop() // this end is the request's, which needs no other to end its waits

@@ -7,7 +7,6 @@ import (
 
 	"github.com/lwango/lwango/internal/base/ascii"
 	"github.com/lwango/lwango/internal/wire/http1"
-	"github.com/lwango/lwango/loop"
 )
 
 // ErrorPage answers a request in place of the server's own error page. status goes out whatever it
@@ -148,7 +147,7 @@ func (r *Request) instead(sub *Request, resp *Response, h Handler) int {
 	resp.req = sub
 	defer func() {
 		resp.req = was
-		if !loop.HasCalls(t) { // else it is left to what runs off the loop, as the exchange will be
+		if !t.Layer().HasCalls() { // else it is left to what runs off the loop, as the exchange will be
 			sub.Thread = nil
 		}
 	}()

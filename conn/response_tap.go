@@ -136,7 +136,7 @@ func (a *tapped) returned(w *Response, status int) (int, bool) {
 		w.tap = nil
 		a.release()
 		return status, false
-	case w.phase == open && loop.SawClientGone(a.x.req.Thread):
+	case w.phase == open && a.x.req.Thread.Layer().SawClientGone():
 		w.endTap(loop.ErrClientGone) // what the handler returns means nothing
 		return status, false
 	case w.phase != open:

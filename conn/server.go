@@ -155,14 +155,14 @@ func (p *port) accept(fd int, remote netip.AddrPort) {
 		c.Ended()
 		return
 	}
-	loop.MarkIdle(&c.Thread, p.loop.Time(), false)
+	c.Thread.Layer().MarkIdle(p.loop.Time(), false)
 }
 
 // attach makes c the thread of fd.
 func (p *port) attach(c *connection, fd int, b loop.Task, timeout time.Duration) error {
 	err := p.loop.Attach(&c.Thread, fd, b, timeout)
 	if err == nil && p.loop.Stopping() { // the stop has woken only the threads before this
-		loop.Wake(&c.Thread)
+		c.Thread.Layer().Wake()
 	}
 	return err
 }

@@ -265,7 +265,7 @@ func (s *Server) Outdate(l *loop.Loop) {
 		}
 	})
 	for _, c := range idle {
-		loop.Wake(&c.Thread)
+		c.Thread.Layer().Wake()
 	}
 	if len(idle) == outdatedPerTurn {
 		_ = l.Post(func() { s.Outdate(l) }) // refused: all threads were killed

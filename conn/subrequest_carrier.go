@@ -62,7 +62,7 @@ func (e *background) head(p *plan) {
 	switch {
 	case !e.whole:
 		e.headed = true
-		loop.FlushBeforeWait(&e.Thread, true)
+		e.Thread.Layer().FlushBeforeWait(true)
 		e.sink.Head(h)
 	case p.bare:
 		e.end(nil)
@@ -79,7 +79,7 @@ func (e *background) data(p []byte) error {
 		e.err = e.sink.Write(&e.Thread, p)
 	}
 	if e.err == nil {
-		loop.FlushBeforeWait(&e.Thread, true)
+		e.Thread.Layer().FlushBeforeWait(true)
 		e.spend(len(p))
 	}
 	return e.err
@@ -124,7 +124,7 @@ func (e *background) end(trailer []Field) {
 		}
 		e.headed = true
 		// while Write waits for those who read, these have to know the head
-		loop.FlushBeforeWait(&e.Thread, true)
+		e.Thread.Layer().FlushBeforeWait(true)
 		if len(e.content) > 0 {
 			if e.err = e.sink.Write(&e.Thread, e.content); e.err != nil {
 				return
@@ -150,7 +150,7 @@ func (e *background) sent(n int64) int64 { return n }
 func (e *background) spend(n int) {
 	if e.spent += n; e.spent >= backgroundBudget {
 		e.spent = 0
-		loop.GiveWay(&e.Thread)
+		e.Thread.Layer().GiveWay()
 	}
 }
 
@@ -166,7 +166,7 @@ func (e *background) awaitDuplex(limit time.Duration, read bool, sources []loop.
 // flush implements carrier.
 func (e *background) flush() error {
 	if e.headed {
-		loop.FlushBeforeWait(&e.Thread, false)
+		e.Thread.Layer().FlushBeforeWait(false)
 		e.sink.Flush()
 	}
 	return e.err

@@ -49,7 +49,7 @@ type BackgroundSubrequest struct{ of *background }
 
 // Cancel says that nobody wants the answer any more: the handler's waits end. It is called on the
 // subrequest's loop.
-func (e BackgroundSubrequest) Cancel() { loop.SetClientGone(&e.of.Thread) }
+func (e BackgroundSubrequest) Cancel() { e.of.Thread.Layer().SetClientGone() }
 
 // Loop returns the loop of the subrequest.
 func (e BackgroundSubrequest) Loop() *loop.Loop { return e.of.Thread.Loop() }
@@ -264,7 +264,7 @@ func (e *background) leave(t *loop.Thread) {
 	t.RunDeferred(0)
 	x := e.x
 	e.x, e.upstream = nil, x.upstream
-	if loop.AbandonCalls(t) {
+	if t.Layer().AbandonCalls() {
 		e.usedOffLoop = true
 		x.abandon()
 		return

@@ -195,7 +195,7 @@ func TestHandOver(t *testing.T) {
 		k.notify()
 		h.expect(t, "notice")
 		nothing()
-		k.onLoop(func() { k.idle = time.Hour; k.notified.Store(true); loop.NotifyLocal(k.thread) })
+		k.onLoop(func() { k.idle = time.Hour; k.notified.Store(true); k.thread.Layer().NotifyLocal() })
 		h.expect(t, "notice")
 		s.Skip(2 * time.Hour)
 		h.expect(t, "time")

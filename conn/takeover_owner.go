@@ -83,12 +83,12 @@ func setOwner(x *exchange, o owner, hijacked bool) {
 	if h.line = x.logLater(hijacked); h.line == nil && x.req.idView != nil {
 		h.extra().id = x.req.ID()
 	}
-	loop.SetTask(x.req.Thread, o)
+	x.req.Thread.Layer().SetTask(o)
 }
 
 // ownerOf returns the owner that is the task of t; nil: no handler has taken over what t serves.
 func ownerOf(t *loop.Thread) owner {
-	o, _ := loop.TaskOf(t).(owner)
+	o, _ := t.Layer().Task().(owner)
 	return o
 }
 
@@ -135,7 +135,7 @@ func (h *takeover) takeDeferred(t *loop.Thread) (kept bool) {
 	if h == nil || h.keeper == nil {
 		return false
 	}
-	if all := loop.TakeDeferred(t); all != nil {
+	if all := t.Layer().TakeDeferred(); all != nil {
 		h.extra().deferred = all
 	}
 	return true
@@ -181,15 +181,15 @@ func runKeeper(o owner, t *loop.Thread) (next coro.Code) {
 		next = coro.Yield
 	}
 	if next != coro.Yield {
-		loop.WakeOnNotify(t)
-		loop.IdleTimeout(t, idle)
+		t.Layer().WakeOnNotify()
+		t.Layer().IdleTimeout(idle)
 	}
 	return next
 }
 
 // endKeeper is the BeforeEnd of o, whose thread t is idle: a stop kills it, or its time is over.
 func endKeeper(o owner, t *loop.Thread) {
-	loop.RunBeforeEnd(t, func() {
+	t.Layer().RunBeforeEnd(func() {
 		defer o.release(t)
 		o.attach()
 		o.ofRequest().conclude(t)

@@ -154,7 +154,7 @@ func (l *Loop) acceptSpare(ln int, sa *unix.RawSockaddrAny,
 // called on the loop.
 func (ln *Listener) Close() {
 	ln.acceptor.closing = true
-	Wake(&ln.Thread)
+	ln.Thread.Layer().Wake()
 }
 
 // ClientGone implements Task; a listener has no peer.

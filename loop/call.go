@@ -55,7 +55,7 @@ func (t *Thread) submit(c *call) {
 		return
 	}
 	c.queued.Value = c
-	w.queue.Add(ClientOf(t), &c.queued)
+	w.queue.Add(t.Layer().Client(), &c.queued)
 }
 
 // listCall makes t's deferred calls withdraw c if c has not begun by then.
@@ -116,9 +116,9 @@ func (l *Loop) withdraw(c *call) {
 	}
 }
 
-// ClientOf returns the address of the client for whom t works, if t's task or that of a thread that
+// Client returns the address of the client for whom t works, if t's task or that of a thread that
 // has started t is a Client; else the zero Addr. It is called by t.
-func ClientOf(t *Thread) netip.Addr {
+func (t ThreadLayer) Client() netip.Addr {
 	for {
 		if c, ok := t.task.(Client); ok {
 			return c.Client()
@@ -126,7 +126,7 @@ func ClientOf(t *Thread) netip.Addr {
 		if t.more == nil || t.more.member == nil {
 			return netip.Addr{}
 		}
-		t = t.more.member.owner
+		t = t.more.member.owner.Layer()
 	}
 }
 
@@ -155,14 +155,14 @@ func (t *Thread) dropCalls() {
 
 // HasCalls reports whether functions are still running off the loop for t, or for a thread within
 // its scopes. Objects that these functions may hold must not be reused. The loop calls it, or t.
-func HasCalls(t *Thread) bool {
+func (t ThreadLayer) HasCalls() bool {
 	return t.more != nil && t.more.calls != nil && t.more.calls.running.Load() > 0
 }
 
 // AbandonCalls forgets the functions that HasCalls reports, and reports whether there were any. The
 // caller must not use objects any more that these functions may hold.
-func AbandonCalls(t *Thread) bool {
-	if !HasCalls(t) {
+func (t ThreadLayer) AbandonCalls() bool {
+	if !t.HasCalls() {
 		return false
 	}
 	t.more.calls = nil

@@ -40,7 +40,7 @@ func TestAwaitFunction(t *testing.T) {
 				runtime.Goexit()
 				return nil
 			}), loop.ErrExited)
-			if loop.AbandonCalls(th) {
+			if th.Layer().AbandonCalls() {
 				t.Error("functions that have returned are counted")
 			}
 			v, err := loop.Call(th, func() (string, error) { return "value", nil }).Await(th, -1)
@@ -98,7 +98,7 @@ func TestReturnedFunctionIsNotRunning(t *testing.T) {
 					if err := th.Await(-1, func(context.Context) error { return nil }); err != nil {
 						t.Error(err)
 					}
-					if loop.AbandonCalls(th) {
+					if th.Layer().AbandonCalls() {
 						t.Error("still counted")
 						return
 					}
@@ -179,7 +179,7 @@ func TestFunctionNeverReturns(t *testing.T) {
 		block := func(context.Context) error { <-release; return nil }
 		l.Go(func(th *loop.Thread) {
 			want(t, th.Await(time.Millisecond, block), loop.ErrDeadlineExceeded)
-			if !loop.AbandonCalls(th) || loop.AbandonCalls(th) {
+			if !th.Layer().AbandonCalls() || th.Layer().AbandonCalls() {
 				t.Error("not counted, or twice")
 			}
 			if err := th.Scope(func() error { // a child's
@@ -191,13 +191,13 @@ func TestFunctionNeverReturns(t *testing.T) {
 			}); !errors.Is(err, os.ErrDeadlineExceeded) {
 				t.Error(err)
 			}
-			if !loop.AbandonCalls(th) {
+			if !th.Layer().AbandonCalls() {
 				t.Error("a grandchild's is not counted")
 			}
 			mark := th.Mark()
 			th.Defer(func() { _ = th.Await(0, block) }) // a deferred call's
 			th.RunDeferred(mark)
-			if !loop.AbandonCalls(th) {
+			if !th.Layer().AbandonCalls() {
 				t.Error("a deferred call's is not counted")
 			}
 			if n := l.Stats().Calls; n != 3 {

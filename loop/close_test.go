@@ -24,7 +24,7 @@ func TestCloseTakesOutOfEpoll(t *testing.T) {
 			if err := l.Attach(&b.Thread, s[0], b, -1); err != nil {
 				t.Error(err)
 			}
-			loop.Wake(&b.Thread)
+			b.Thread.Layer().Wake()
 		})
 		mustRun(t, l)
 		<-b.ended

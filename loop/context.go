@@ -21,9 +21,9 @@ type Binding struct {
 // error is ErrDeadlineExceeded or ErrCanceled, and wraps the cause. KeepWaiting goes before that,
 // and the wait for t's own socket goes on. A context that ends because t's client leaves ends no
 // wait of its own: that is for KeepWaiting to decide.
-func Bind(t *Thread, ctx context.Context) *Binding {
+func (t ThreadLayer) Bind(ctx context.Context) *Binding {
 	m := t.extra()
-	b := &Binding{thread: t, ctx: ctx, outer: m.bound}
+	b := &Binding{thread: t.Thread, ctx: ctx, outer: m.bound}
 	m.bound = b
 	if ctx.Err() != nil {
 		b.end()

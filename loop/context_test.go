@@ -44,8 +44,8 @@ func TestBind(t *testing.T) {
 			run(t, func(t *testing.T, l *loop.Loop) {
 				l.Go(func(th *loop.Thread) {
 					ctx, end := row.ctx()
-					b := loop.Bind(th, ctx)
-					outer := loop.Bind(th, context.Background())
+					b := th.Layer().Bind(ctx)
+					outer := th.Layer().Bind(context.Background())
 					long := time.Minute
 					if row.want == nil {
 						long = time.Millisecond
@@ -113,7 +113,7 @@ func TestBindMembers(t *testing.T) {
 			})
 			th.Yield()
 			ctx, cancel := context.WithCancel(context.Background())
-			b := loop.Bind(th, ctx)
+			b := th.Layer().Bind(ctx)
 			wait := func(th *loop.Thread) error {
 				if err := th.Sleep(time.Minute); !errors.Is(err, loop.ErrCanceled) {
 					t.Error("started under it:", err)
@@ -136,7 +136,7 @@ func TestBindMembers(t *testing.T) {
 				}
 				return nil
 			})
-			b = loop.Bind(th, ctx)
+			b = th.Layer().Bind(ctx)
 			_ = th.Join()
 			b.Release()
 		})
@@ -152,7 +152,7 @@ func TestBindOwnSocket(t *testing.T) {
 		c := serve(t, l, &task{run: func(b *task) coro.Code {
 			ctx, cancel := context.WithCancel(context.Background())
 			cancel()
-			bound := loop.Bind(&b.Thread, ctx)
+			bound := b.Thread.Layer().Bind(ctx)
 			defer bound.Release()
 			p := make([]byte, 8)
 			_, _ = unix.Read(b.FD(), p)

@@ -29,12 +29,12 @@ func TestStopAndRelease(t *testing.T) {
 			return coro.Abort
 		}}
 		must.Do(t, l.Attach(&b.Thread, fd, b, -1))
-		loop.Wake(&b.Thread)
+		b.Thread.Layer().Wake()
 		wait := start(t, l)
 		<-waiting
 		on(t, l, func() {
 			l.Stop(5 * time.Second)
-			if err := l.Post(func() { unix.Close(l.Deregister(loop.DescriptorOf(&b.Thread))) }); err != nil {
+			if err := l.Post(func() { unix.Close(l.Deregister(b.Layer().Descriptor())) }); err != nil {
 				t.Error(err)
 			}
 		})

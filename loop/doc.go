@@ -74,27 +74,15 @@
 //
 // # For layers and protocols
 //
-//	Task, TaskOf, SetTask             what a thread runs
-//	RunBeforeEnd
+//	Task                              what a thread runs
 //	Client, EndHandler, Flusher       interfaces that a Task may implement besides
 //	IdleTimeoutHandler, NotifyHandler
-//	ClientOf, HungUp                  the peer of a thread
-//	SawClientGone, SetClientGone
-//	EndKeepWaiting
-//	Bind, Binding                     a context that ends a thread's waits
-//	FlushBeforeWait, WillFlush        output that a Flusher has to flush
-//	Budget, SetBudget                 waits that Within does not end
-//	IdleTimeout, Idle, MarkIdle       idle threads
-//	UnmarkIdle, MarkDaemon
-//	Wake, WakeThisTurn, WakeOnNotify  what makes them run
-//	NotifyLocal
+//	ThreadLayer                       what is done to a thread besides
 //	Broadcast                         one event for many threads
-//	GiveWay                           a pause for others
-//	HasCalls, AbandonCalls            functions that still run for a thread
+//	Binding, Budget, Idle             values of the layer's methods
 //	InPlace                           functions that the loop waits for
-//	CallUnless, TakeDeferred
-//	Local, SetLocal                   what stays with a coroutine
-//	Descriptor, DescriptorOf, Shared  sockets: reads, writes, waits
+//	CallUnless                        Call whose function is to be left alone if it is late
+//	Descriptor, Shared                sockets: reads, writes, waits
 //	Buffer, BufferSize, PutOffSize
 //	Acceptor, Listener                the accepting of connections
 //	ErrNoConnection
@@ -138,6 +126,7 @@
 //	edge.go        the edge-triggered states of a direction, all moves in a table
 //	interest.go    the records of descriptors, epoll_ctl, the effect of an event
 //	thread.go      Thread: its start, its end
+//	layer.go       Layer: what layers and protocols do to a Thread
 //	embedded.go    threads without a descriptor that are part of a larger record
 //	want.go        a Thread's waits for its own descriptor, and for a time
 //	within.go      a budget of time for all waits of a part of a thread's work

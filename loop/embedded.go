@@ -16,18 +16,18 @@ func (l *Loop) Begin(t *Thread, task Task) {
 // present one, without a poll for events in between. It is for threads that pass the input of one
 // event on to each other. A thread that calls it for whatever it likes would keep the loop from its
 // other threads.
-func WakeThisTurn(t *Thread) {
+func (t ThreadLayer) WakeThisTurn() {
 	if t.co == nil {
-		t.loop.enqueue(&t.loop.turn, t, byEvent)
+		t.loop.enqueue(&t.loop.turn, t.Thread, byEvent)
 	}
 }
 
-// TaskOf returns the task of t.
-func TaskOf(t *Thread) Task { return t.task }
+// Task returns the task of t.
+func (t ThreadLayer) Task() Task { return t.task }
 
 // EndKeepWaiting ends KeepWaiting of a thread whose client has left, or takes no more: the thread
 // is treated as one whose client has left. It is called on the loop.
-func EndKeepWaiting(t *Thread) {
+func (t ThreadLayer) EndKeepWaiting() {
 	if t.own.flags&(keepWaiting|ended) == keepWaiting {
 		t.own.flags = t.own.flags&^keepWaiting | finished
 		t.peerLeft()
@@ -37,7 +37,7 @@ func EndKeepWaiting(t *Thread) {
 // SetClientGone says that the client of t, which has no descriptor, has left. The loop does what it
 // does when a client's own descriptor reports that: Gone is true, waits return, and the task's
 // ClientGone is called. It is called on the loop.
-func SetClientGone(t *Thread) {
+func (t ThreadLayer) SetClientGone() {
 	if t.own.flags&(finished|ended) == 0 {
 		t.own.flags |= finished
 		t.peerLeft()

@@ -23,7 +23,7 @@ type sender struct {
 
 // Run is called when the peer has sent something. What it returns ends the thread.
 func (s *sender) Run(t *loop.Thread) coro.Code {
-	own, buf := loop.DescriptorOf(t), make([]byte, 512)
+	own, buf := t.Layer().Descriptor(), make([]byte, 512)
 	for {
 		n, errno := own.Recv(buf)
 		switch {

@@ -313,7 +313,7 @@ func TestOwnDescriptor(t *testing.T) {
 			want(t, b.CloseFD(fd), loop.ErrAwaited)
 			b.Go(func(th *loop.Thread) error { // nor another's
 				want(t, th.AwaitRead(time.Minute, fd), loop.ErrAwaited)
-				_, err := th.AwaitAny(-1, loop.DescriptorOf(&b.Thread).Readable())
+				_, err := th.AwaitAny(-1, b.Thread.Layer().Descriptor().Readable())
 				want(t, err, loop.ErrAwaited)
 				return nil
 			})
@@ -327,7 +327,7 @@ func TestOwnDescriptor(t *testing.T) {
 				err != nil {
 				t.Errorf("writable: %d, %v", i, err)
 			}
-			_, err = b.AwaitAny(time.Minute, loop.Readable(fd), loop.DescriptorOf(&b.Thread).Readable())
+			_, err = b.AwaitAny(time.Minute, loop.Readable(fd), b.Thread.Layer().Descriptor().Readable())
 			want(t, err, loop.ErrAwaited)
 			_, _ = unix.Write(fd, []byte("x"))
 			if i, err = b.AwaitAny(time.Minute, b.After(time.Hour), loop.Readable(fd)); i != 1 ||
@@ -356,19 +356,19 @@ func TestOwnSocketAmongTheSources(t *testing.T) {
 				entered := make(chan struct{})
 				c := serve(t, l, &task{run: func(b *task) coro.Code {
 					for n := 0; n == 0; {
-						n, _ = loop.DescriptorOf(&b.Thread).Recv(make([]byte, 9))
+						n, _ = b.Thread.Layer().Descriptor().Recv(make([]byte, 9))
 					}
-					if _, errno := loop.DescriptorOf(&b.Thread).Recv(make([]byte, 9)); errno != unix.EAGAIN {
+					if _, errno := b.Thread.Layer().Descriptor().Recv(make([]byte, 9)); errno != unix.EAGAIN {
 						t.Errorf("second read: %v", errno)
 					}
 					close(entered)
-					sources := []loop.Source{new(signal), loop.DescriptorOf(&b.Thread).Readable()}
+					sources := []loop.Source{new(signal), b.Thread.Layer().Descriptor().Readable()}
 					for range 2 { // and it stays so
 						if i, err := b.AwaitAny(-1, sources...); i != 1 || err != nil {
 							t.Errorf("source %d, %v", i, err)
 						}
 					}
-					n, errno := loop.DescriptorOf(&b.Thread).Recv(make([]byte, 9))
+					n, errno := b.Thread.Layer().Descriptor().Recv(make([]byte, 9))
 					if n != 0 || errno == unix.EAGAIN && !invariants.Enabled {
 						t.Errorf("read %d, %v", n, errno)
 					}

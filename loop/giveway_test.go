@@ -23,7 +23,7 @@ func TestGiveWay(t *testing.T) {
 					} else if began == crowd {
 						passed++
 					}
-					loop.GiveWay(th)
+					th.Layer().GiveWay()
 				}
 				left--
 			})

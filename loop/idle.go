@@ -36,7 +36,7 @@ const idleUnit = 8
 // MarkIdle enters t into the list of the threads that EndIdle may end: t has been idle since the
 // given time, or is about to be idle. EndIdle spares a thread whose peer has sent something, unless
 // evenWithInput is set. A task calls it before it returns.
-func MarkIdle(t *Thread, since time.Time, evenWithInput bool) {
+func (t ThreadLayer) MarkIdle(since time.Time, evenWithInput bool) {
 	l := t.loop
 	at := uint32(max(l.Clock(since).Milliseconds(), 0) >> idleUnit)
 	if t.own.flags&listed != 0 {
@@ -44,7 +44,7 @@ func MarkIdle(t *Thread, since time.Time, evenWithInput bool) {
 			t.idle.evenWithInput = evenWithInput
 			return
 		}
-		l.unlist(t)
+		l.unlist(t.Thread)
 	}
 	if t.own.fd < 0 {
 		return
@@ -62,9 +62,9 @@ func MarkIdle(t *Thread, since time.Time, evenWithInput bool) {
 
 // UnmarkIdle takes t out of that list: t is at work although it holds no coroutine, because
 // other threads work for its client. A task calls it before it returns.
-func UnmarkIdle(t *Thread) {
+func (t ThreadLayer) UnmarkIdle() {
 	if t.own.flags&listed != 0 {
-		t.loop.unlist(t)
+		t.loop.unlist(t.Thread)
 	}
 }
 

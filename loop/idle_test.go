@@ -36,7 +36,7 @@ func (i *idler) Run(t *loop.Thread) coro.Code {
 	if i.run != nil {
 		i.run(t)
 	}
-	loop.MarkIdle(t, t.Loop().Time(), false)
+	t.Layer().MarkIdle(t.Loop().Time(), false)
 	return i.word
 }
 func (i *idler) ClientGone() {}
@@ -65,7 +65,7 @@ func TestEndIdle(t *testing.T) {
 		since0 := l.Time()
 		for n := range 8 {
 			all = append(all, newIdler(t, l, n, &ended, nil))
-			loop.MarkIdle(&all[n].Thread, since0, false)
+			all[n].Thread.Layer().MarkIdle(since0, false)
 		}
 		working := make(chan struct{})
 		all[0].run = func(t *loop.Thread) { close(working); _, _ = t.AwaitAny(-1, release) }
@@ -81,7 +81,7 @@ func TestEndIdle(t *testing.T) {
 		on(t, l, func() {
 			// What has been sent to 2 is not seen yet. The end of 3 is no work. 4 may be ended even with
 			// input.
-			loop.MarkIdle(&all[4].Thread, since0, true)
+			all[4].Thread.Layer().MarkIdle(since0, true)
 			if _, err := unix.Write(all[4].peer, []byte("x")); err != nil {
 				t.Error(err)
 			}
@@ -112,7 +112,7 @@ func TestEndIdle(t *testing.T) {
 			if _, ok := l.IdleSince(); ok {
 				t.Error("there is one left")
 			}
-			loop.Wake(&keep.Thread)
+			keep.Thread.Layer().Wake()
 		})
 		l.Stop(0)
 		wait()
@@ -130,9 +130,9 @@ func TestUnseenInputIsNoSilence(t *testing.T) {
 		keep := newIdler(t, l, 2, &ended, nil)
 		wait := start(t, l)
 		on(t, l, func() {
-			loop.IdleTimeout(&sent.Thread, time.Hour)
-			loop.IdleTimeout(&silent.Thread, time.Hour)
-			loop.IdleTimeout(&keep.Thread, -1)
+			sent.Thread.Layer().IdleTimeout(time.Hour)
+			silent.Thread.Layer().IdleTimeout(time.Hour)
+			keep.Thread.Layer().IdleTimeout(-1)
 			if _, err := unix.Write(sent.peer, []byte("x")); err != nil {
 				t.Error(err)
 			}
@@ -146,7 +146,7 @@ func TestUnseenInputIsNoSilence(t *testing.T) {
 			if !ran {
 				t.Error("the input was not seen")
 			}
-			loop.Wake(&keep.Thread)
+			keep.Thread.Layer().Wake()
 		})
 		l.Stop(0)
 		wait()
@@ -164,13 +164,13 @@ func TestIdlePlace(t *testing.T) {
 		}
 		begin := l.Time()
 		for _, i := range all {
-			loop.MarkIdle(&i.Thread, begin, false)
+			i.Thread.Layer().MarkIdle(begin, false)
 		}
-		loop.MarkIdle(&all[0].Thread, begin.Add(500*time.Millisecond), false)
-		loop.MarkIdle(&all[1].Thread, begin.Add(2*time.Second), false)
+		all[0].Thread.Layer().MarkIdle(begin.Add(500*time.Millisecond), false)
+		all[1].Thread.Layer().MarkIdle(begin.Add(2*time.Second), false)
 		wait := start(t, l)
 		on(t, l, func() {
-			unix.Close(l.Deregister(loop.DescriptorOf(&all[3].Thread))) // its neighbour is another now
+			unix.Close(l.Deregister(all[3].Thread.Layer().Descriptor())) // its neighbour is another now
 			for l.EndIdle() {
 			}
 			if want := []int{0, 2, 4, 1}; !slices.Equal(ended, want) {
@@ -192,7 +192,7 @@ func TestSuspendAsLastWord(t *testing.T) {
 		i.word = coro.Suspend
 		i.run = func(th *loop.Thread) {
 			th.KeepWaiting(true)
-			loop.IdleTimeout(th, pause)
+			th.Layer().IdleTimeout(pause)
 			if _, err := unix.Write(i.peer, []byte("x")); err != nil {
 				t.Error(err)
 			}
@@ -200,7 +200,7 @@ func TestSuspendAsLastWord(t *testing.T) {
 				t.Error(err)
 			}
 		}
-		must.Do(t, l.Post(func() { loop.Wake(&i.Thread) }))
+		must.Do(t, l.Post(func() { i.Thread.Layer().Wake() }))
 		time.Sleep(pause / 2) // what is done in the first turn counts from that, and not from New
 		began := time.Now()
 		wait := start(t, l)

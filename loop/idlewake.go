@@ -24,7 +24,7 @@ const (
 // The Task calls WakeOnNotify before it returns Suspend, WantRead or the like. Between the two it
 // checks its sources, because Notify does nothing while a thread runs. The next call of the Task
 // ends the effect of WakeOnNotify.
-func WakeOnNotify(t *Thread) { t.own.flags |= notifiable }
+func (t ThreadLayer) WakeOnNotify() { t.own.flags |= notifiable }
 
 // NotifyHandler is a Task that handles most notifications of a Broadcast without a coroutine. So a
 // message to thousands of idle connections does not switch to thousands of stacks.
@@ -56,7 +56,7 @@ func (l *Loop) Resumes() int64 { return l.stats.Resumes }
 // the calls in the end, last first, on the coroutine that t has then. Those that the loop has
 // deferred for t's waits are made at once. t calls TakeDeferred when the threads that it has
 // started have ended.
-func TakeDeferred(t *Thread) []func() {
+func (t ThreadLayer) TakeDeferred() []func() {
 	t.dropCalls()
 	t.releaseRawFDs()
 	if t.more != nil {
@@ -68,12 +68,12 @@ func TakeDeferred(t *Thread) []func() {
 // RunBeforeEnd calls f as the idle thread t, before the loop ends t. t's BeforeEnd calls it. f runs
 // on a coroutine, as after a kill: it runs to its end unless it waits, and a wait unwinds it by
 // runtime.Goexit, which runs its deferred calls.
-func RunBeforeEnd(t *Thread, f func()) {
+func (t ThreadLayer) RunBeforeEnd(f func()) {
 	l, was := t.loop, t.loop.current
 	c := l.pool.Get()
-	l.enter(t, c)
-	c.RunFinal(&lastTask{t, f})
-	l.logPanic(t)
+	l.enter(t.Thread, c)
+	c.RunFinal(&lastTask{t.Thread, f})
+	l.logPanic(t.Thread)
 	l.pool.Put(c, l.now)
 	t.co, l.current = nil, was
 }

@@ -35,9 +35,9 @@ func (h *waker) Run(t *loop.Thread) coro.Code {
 		return coro.Abort
 	}
 	if !h.ignores {
-		loop.WakeOnNotify(t)
+		t.Layer().WakeOnNotify()
 	}
-	loop.IdleTimeout(t, h.limit)
+	t.Layer().IdleTimeout(h.limit)
 	return h.code
 }
 func (h *waker) ClientGone() {}
@@ -77,7 +77,7 @@ func TestHeed(t *testing.T) {
 		own, none := newWaker(), newWaker()
 		own.code = coro.WantRead
 		must.Do(t, l.Attach(&own.Thread, fds[0], own, -1))
-		loop.Wake(&own.Thread)
+		own.Thread.Layer().Wake()
 		l.Begin(&none.Thread, none)
 		wait := start(t, l)
 		for _, h := range []*waker{own, none} {
@@ -91,18 +91,18 @@ func TestHeed(t *testing.T) {
 			h.next(t, loop.ByNotify)
 			on(t, l, func() { loop.Notify(&h.Thread); loop.Notify(&h.Thread) })
 			h.next(t, loop.ByNotify)
-			on(t, l, func() { h.limit = time.Hour; loop.NotifyLocal(&h.Thread) })
+			on(t, l, func() { h.limit = time.Hour; h.Thread.Layer().NotifyLocal() })
 			h.next(t, loop.ByNotify)
 			on(t, l, func() { h.limit = -1; loop.Jump(l, 2*time.Hour) })
 			h.next(t, loop.ByTime)
 		}
-		on(t, l, func() { none.ignores = true; loop.NotifyLocal(&none.Thread) })
+		on(t, l, func() { none.ignores = true; none.Thread.Layer().NotifyLocal() })
 		none.next(t, loop.ByNotify)
 		loop.Notify(&none.Thread) // for nothing
 		on(t, l, func() {})
-		on(t, l, func() { none.ignores = false; loop.Wake(&none.Thread) })
+		on(t, l, func() { none.ignores = false; none.Thread.Layer().Wake() })
 		none.next(t, loop.ByEvent)
-		on(t, l, func() { loop.SetClientGone(&none.Thread) })
+		on(t, l, func() { none.Thread.Layer().SetClientGone() })
 		none.next(t, loop.ByClientGone)
 		none.over(t)
 		loop.Notify(&none.Thread) // it has just ended
@@ -123,7 +123,7 @@ func TestHeedStop(t *testing.T) {
 		own, none := newWaker(), newWaker()
 		own.code = coro.WantRead
 		must.Do(t, l.Attach(&own.Thread, fds[0], own, -1))
-		loop.Wake(&own.Thread)
+		own.Thread.Layer().Wake()
 		l.Begin(&none.Thread, none)
 		wait := start(t, l)
 		own.next(t, loop.ByEvent)
@@ -141,7 +141,7 @@ func TestHeedStop(t *testing.T) {
 type laster struct{ *waker }
 
 func (e laster) BeforeEnd() {
-	loop.RunBeforeEnd(&e.Thread, func() {
+	e.Thread.Layer().RunBeforeEnd(func() {
 		defer func() { e.last <- "deferred" }()
 		e.Thread.Defer(func() { e.last <- "by Defer" })
 		e.last <- "begun"

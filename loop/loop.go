@@ -349,7 +349,7 @@ func (l *Loop) Threads() int { return l.threads - l.daemons }
 // connection to an upstream that requests share, or for the end of the loop. Run does not return
 // before t has ended, but Threads does not count t, so that a stop does not wait for its sake.
 // MarkDaemon is called on the loop.
-func MarkDaemon(t *Thread) {
+func (t ThreadLayer) MarkDaemon() {
 	if t.own.flags&(daemon|ended) == 0 {
 		t.own.flags |= daemon
 		t.loop.daemons++

@@ -115,7 +115,7 @@ func TestEchoNeedsNoEpollCtlWhileItKeepsUp(t *testing.T) {
 	run(t, func(t *testing.T, l *loop.Loop) {
 		buf := make([]byte, 512)
 		c := serve(t, l, &task{run: func(b *task) coro.Code {
-			n, errno := loop.DescriptorOf(&b.Thread).Recv(buf)
+			n, errno := b.Thread.Layer().Descriptor().Recv(buf)
 			if errno == unix.EAGAIN {
 				return coro.WantRead
 			}
@@ -308,12 +308,12 @@ func TestIdleThreadHoldsNoCoroutineAndTimesOut(t *testing.T) {
 				unix.SOCK_STREAM|unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC, 0))(t)
 			defer unix.Close(fds[1])
 			b := &task{run: func(b *task) coro.Code {
-				if loop.Local(&b.Thread) == nil {
-					loop.SetLocal(&b.Thread, new(int))
+				if b.Thread.Layer().Local() == nil {
+					b.Thread.Layer().SetLocal(new(int))
 				}
-				runs[loop.Local(&b.Thread)]++
+				runs[b.Thread.Layer().Local()]++
 				_, _ = unix.Read(b.FD(), make([]byte, 8))
-				loop.IdleTimeout(&b.Thread, 20*time.Millisecond)
+				b.Thread.Layer().IdleTimeout(20 * time.Millisecond)
 				return coro.WantRead
 			}}
 			must.Do(t, l.Attach(&b.Thread, fds[0], b, time.Hour))

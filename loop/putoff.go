@@ -95,7 +95,7 @@ func (l *Loop) sendPiece(p *piece) {
 		d.flags |= hasRemainder
 		l.awaitRoom(d, r, errno)
 		if d.flags&shared == 0 {
-			Wake(d.thread)
+			d.thread.Layer().Wake()
 		} else {
 			d.edges.move(in, reported)
 			l.deliver(d, d.flags.awaited()&in)

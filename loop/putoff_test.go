@@ -220,7 +220,7 @@ func TestPutOffEnds(t *testing.T) {
 				if l.Stopping() {
 					return coro.Abort
 				}
-				l.PutOff(loop.DescriptorOf(&b.Thread), []byte("last"))
+				l.PutOff(b.Thread.Layer().Descriptor(), []byte("last"))
 				if way == "is killed" {
 					l.Stop(0)
 					return coro.WantRead
@@ -395,7 +395,7 @@ func TestPutOffIdle(t *testing.T) {
 				_, _ = unix.Read(b.FD(), make([]byte, 1))
 				return coro.WantRead
 			}
-			d := loop.DescriptorOf(&b.Thread)
+			d := b.Thread.Layer().Descriptor()
 			for _, errno := d.Send(nil, false); errno == unix.EAGAIN; _, errno = d.Send(nil, false) {
 				if err := b.WantWrite(time.Minute); err != nil {
 					t.Error(err)
@@ -420,7 +420,7 @@ func TestPutOffIdle(t *testing.T) {
 				for ; err == nil; n, err = unix.Write(b.FD(), chunk) {
 					sent += n
 				}
-				if l.PutOff(loop.DescriptorOf(&b.Thread), []byte("rest")) {
+				if l.PutOff(b.Thread.Layer().Descriptor(), []byte("rest")) {
 					sent += len("rest")
 				}
 				return false

@@ -45,7 +45,7 @@ const lowPriority = 1
 // ready, or become ready meanwhile, run before it goes on. If the loop's turns have no time for all
 // of them, a few threads of low priority go on in each turn. So a small request passes thousands of
 // long answers.
-func GiveWay(t *Thread) { _ = t.wait(coro.Make(coro.Yield, lowPriority), never) }
+func (t ThreadLayer) GiveWay() { _ = t.wait(coro.Make(coro.Yield, lowPriority), never) }
 
 // Overloaded reports whether more threads are ready than the loop's turn has time for: then each
 // should run for a shorter time. It is called on the loop.

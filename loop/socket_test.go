@@ -70,7 +70,7 @@ func TestWakeWaiters(t *testing.T) {
 			}
 			th.Yield()
 			l.WakeWaiters(&d.Descriptor)
-			l.WakeWaiters(loop.DescriptorOf(&idle.Thread))
+			l.WakeWaiters(idle.Thread.Layer().Descriptor())
 			th.Yield()
 			if woken != 2 || *runs != 1 {
 				t.Errorf("%d of 2 woken, idle thread run %d times", woken, *runs)
@@ -87,8 +87,8 @@ func TestWakeWaiters(t *testing.T) {
 func TestAThreadReleasesItsOwnDescriptor(t *testing.T) {
 	run(t, func(t *testing.T, l *loop.Loop) {
 		c := serve(t, l, &task{run: func(b *task) coro.Code {
-			fd := l.Deregister(loop.DescriptorOf(&b.Thread))
-			if fd < 0 || b.FD() != -1 || l.Deregister(loop.DescriptorOf(&b.Thread)) != -1 {
+			fd := l.Deregister(b.Thread.Layer().Descriptor())
+			if fd < 0 || b.FD() != -1 || l.Deregister(b.Thread.Layer().Descriptor()) != -1 {
 				t.Errorf("released %d, and has %d", fd, b.FD())
 			}
 			began := time.Now()

@@ -173,4 +173,4 @@ func Notify(t *Thread) {
 // takes no lock and queues nothing. For an event that many threads of a loop wait for, the
 // goroutine that brings it makes one Post for each loop, and not one Notify for each thread; see
 // Broadcast.
-func NotifyLocal(t *Thread) { t.notify() }
+func (t ThreadLayer) NotifyLocal() { t.notify() }

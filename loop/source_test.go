@@ -137,8 +137,8 @@ func TestNotifyLocal(t *testing.T) {
 				told := new(loop.Promise[int])
 				_ = l.Post(func() {
 					for _, waiter := range append(threads, sleeper) {
-						loop.NotifyLocal(waiter)
-						loop.NotifyLocal(waiter) // is once
+						waiter.Layer().NotifyLocal()
+						waiter.Layer().NotifyLocal() // is once
 					}
 					told.Resolve(0)
 				})
@@ -152,7 +152,7 @@ func TestNotifyLocal(t *testing.T) {
 				t.Errorf("%d have passed", passed)
 			}
 			for _, ended := range threads {
-				loop.NotifyLocal(ended)
+				ended.Layer().NotifyLocal()
 			}
 		})
 		mustRun(t, l)
@@ -184,7 +184,7 @@ func BenchmarkNotify(b *testing.B) {
 				th.Yield()
 				tell := loop.Notify
 				if mode == "local" {
-					tell = loop.NotifyLocal
+					tell = func(t *loop.Thread) { t.Layer().NotifyLocal() }
 				}
 				var telling time.Duration
 				for b.Loop() {
@@ -205,7 +205,7 @@ func BenchmarkNotify(b *testing.B) {
 				b.ReportMetric(float64(telling.Nanoseconds())/float64(b.N)/many, "telling-ns/thread")
 				open = true
 				for _, waiter := range threads {
-					loop.NotifyLocal(waiter)
+					waiter.Layer().NotifyLocal()
 				}
 			})
 		})

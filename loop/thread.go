@@ -84,7 +84,7 @@ type EndHandler interface {
 
 // FlushBeforeWait says whether t's task, a Flusher, has output to flush before the next wait. Flush
 // is called once for each call with on set.
-func FlushBeforeWait(t *Thread, on bool) {
+func (t ThreadLayer) FlushBeforeWait(on bool) {
 	t.own.flags &^= unflushed
 	if on {
 		t.own.flags |= unflushed
@@ -92,7 +92,7 @@ func FlushBeforeWait(t *Thread, on bool) {
 }
 
 // WillFlush reports whether Flush is going to be called.
-func WillFlush(t *Thread) bool { return t.own.flags&unflushed != 0 }
+func (t ThreadLayer) WillFlush() bool { return t.own.flags&unflushed != 0 }
 
 // flush calls the task's Flush, if there is output to flush. Every wait calls it, except those for
 // the thread's own descriptor, before it watches anything, because Flush may wait itself.
@@ -182,7 +182,7 @@ func (l *Loop) Attach(t *Thread, fd int, task Task, timeout time.Duration) error
 	}
 	t.timer.Init((*alarm)(t))
 	l.threads++
-	IdleTimeout(t, timeout)
+	t.Layer().IdleTimeout(timeout)
 	return nil
 }
 
@@ -281,7 +281,7 @@ func (a *alarm) Expire() {
 		more = h.IdleTimedOut()
 	}
 	if more > 0 {
-		IdleTimeout(t, more)
+		t.Layer().IdleTimeout(more)
 	} else {
 		t.loop.dismiss(t)
 	}
@@ -292,9 +292,9 @@ func (a *alarm) Expire() {
 
 // Wake calls an idle thread's task in the next turn, as if its descriptor could be read. It is
 // called on the loop.
-func Wake(t *Thread) {
+func (t ThreadLayer) Wake() {
 	if t.co == nil {
-		t.loop.ready(t, byEvent)
+		t.loop.ready(t.Thread, byEvent)
 	}
 }
 
@@ -308,7 +308,7 @@ func (t *Thread) peerLeft() {
 }
 
 // SetTask makes task the task of t. The present task calls it before it returns.
-func SetTask(t *Thread, task Task) { t.task = task }
+func (t ThreadLayer) SetTask(task Task) { t.task = task }
 
 // Loop returns the loop the thread lives on.
 func (t *Thread) Loop() *Loop { return t.loop }
@@ -316,8 +316,8 @@ func (t *Thread) Loop() *Loop { return t.loop }
 // FD returns the thread's own descriptor, -1 if it has none.
 func (t *Thread) FD() int { return int(t.own.fd) }
 
-// DescriptorOf returns the thread's own descriptor as its loop knows it.
-func DescriptorOf(t *Thread) *Descriptor { return &t.own }
+// Descriptor returns the thread's own descriptor as its loop knows it.
+func (t ThreadLayer) Descriptor() *Descriptor { return &t.own }
 
 // Gone reports whether the peer was seen to send no more, or to have left altogether. What it sent
 // before may still be unread. The peer of a thread that another has started is the peer of that
@@ -326,7 +326,7 @@ func (t *Thread) Gone() bool { return t.own.flags&finished != 0 }
 
 // HungUp reports whether t's peer was seen to have left altogether, as by a reset, so that nothing
 // can be written to it any more.
-func HungUp(t *Thread) bool { return t.own.edges.dead() }
+func (t ThreadLayer) HungUp() bool { return t.own.edges.dead() }
 
 // KeepWaiting says whether the thread goes on waiting after its client has left, or a context that
 // it is bound to has ended (see Bind). Otherwise its waits return ErrClientGone, or the context's
@@ -356,7 +356,7 @@ func (t *Thread) RunDeferred(mark int) {
 // Local returns what SetLocal has left with the coroutine that the thread runs on at present,
 // perhaps for another thread: buffers that stay with a stack. It is nil for an idle thread, which
 // has no coroutine.
-func Local(t *Thread) any {
+func (t ThreadLayer) Local() any {
 	if t.co == nil {
 		return nil
 	}
@@ -364,7 +364,7 @@ func Local(t *Thread) any {
 }
 
 // SetLocal leaves v with the coroutine.
-func SetLocal(t *Thread, v any) { t.co.Local = v }
+func (t ThreadLayer) SetLocal(v any) { t.co.Local = v }
 
 // kill ends a thread that is not running, after the threads that it has started.
 func (l *Loop) kill(t *Thread) {

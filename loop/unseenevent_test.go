@@ -59,11 +59,11 @@ func TestUnseenEventOfASocket(t *testing.T) {
 					}
 					test(&d.Descriptor, open[1])
 					l.CloseDescriptor(&d.Descriptor)
-					test(loop.DescriptorOf(&b.Thread), own[1])
+					test(b.Thread.Layer().Descriptor(), own[1])
 					return coro.Abort
 				}}
 				must.Do(t, l.Attach(&b.Thread, own[0], b, -1))
-				loop.Wake(&b.Thread)
+				b.Thread.Layer().Wake()
 				mustRun(t, l)
 			})
 		})

@@ -57,7 +57,7 @@ func TestWakes(t *testing.T) {
 				must.Do(t, l.Register(&j.shared, other[0]))
 				t2 := new(loop.Thread)
 				must.Do(t, l.Attach(t2, own[0], j, -1))
-				loop.Wake(t2)
+				t2.Layer().Wake()
 				for _, text := range []string{"one", "two"} {
 					poll(th)
 					if n := l.Stats().Working; n > 2 { // this thread, of each of the two cases

@@ -13,7 +13,7 @@ import (
 // IdleTimeout sets how long t may be idle after its task has returned, from the beginning of the
 // loop's turn; there is no limit if d is negative. A wait has a limit of its own, and clears this
 // one.
-func IdleTimeout(t *Thread, d time.Duration) { t.limit(t.loop.after(d)) }
+func (t ThreadLayer) IdleTimeout(d time.Duration) { t.limit(t.loop.after(d)) }
 
 // limit sets the time at which the present wait returns at the latest.
 //
@@ -114,7 +114,7 @@ const maxRefusals = 1000
 
 // SawClientGone reports whether t's last wait returned because the client had left, or a wait was
 // refused for that since t's deferred calls last ran. Only t may call it.
-func SawClientGone(t *Thread) bool {
+func (t ThreadLayer) SawClientGone() bool {
 	return t.wokenBy == byClientGone || t.refusals > 0 && t.Gone()
 }
 

@@ -35,9 +35,9 @@ func (t *Thread) Within(d time.Duration, f func() error) error {
 	}
 	t.loop.tick() // what the thread did before may have taken its time
 	refusals := t.refusals
-	was := SetBudget(t, Budget(min(t.loop.after(d), t.budget())+1))
+	was := t.Layer().SetBudget(Budget(min(t.loop.after(d), t.budget()) + 1))
 	defer func() {
-		SetBudget(t, was)
+		t.Layer().SetBudget(was)
 		if t.waitError() == nil {
 			t.refusals = refusals // a thread may spend one budget after the other for ever
 		}
@@ -60,7 +60,7 @@ type Budget int64 // one more than the wheel's time
 // SetBudget replaces t's budget, and returns what it was. With the zero Budget, code that waits on
 // t's behalf under limits of its own, such as a write to t's client, lets the budget not end its
 // wait; then it sets back what was. Only t may call it.
-func SetBudget(t *Thread, b Budget) (was Budget) {
+func (t ThreadLayer) SetBudget(b Budget) (was Budget) {
 	if t.more == nil && b == 0 {
 		return 0
 	}

@@ -146,9 +146,9 @@ func TestWithinLeavesWhatIsReady(t *testing.T) {
 			return th.Sleep(time.Millisecond)
 		}, nil},
 		"set aside": {0, func(th *loop.Thread) error {
-			was := loop.SetBudget(th, 0)
+			was := th.Layer().SetBudget(0)
 			err := th.Sleep(time.Millisecond)
-			loop.SetBudget(th, was)
+			th.Layer().SetBudget(was)
 			if th.Sleep(1) != loop.ErrBudget {
 				t.Error("the budget is not set back")
 			}

@@ -450,7 +450,7 @@ func (s *Subscription) end(err error) {
 	x.loop, x.err = s.group.loop, err
 	s.group, x.slot, x.queue = nil, nil, nil // s may live on
 	if s.waiter != nil {
-		loop.NotifyLocal(s.waiter)
+		s.waiter.Layer().NotifyLocal()
 	}
 }
 

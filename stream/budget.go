@@ -2,8 +2,6 @@ package stream
 
 import (
 	"net"
-
-	"github.com/lwango/lwango/loop"
 )
 
 // TurnBudget is how many bytes one connection may move before others get their turn. While more
@@ -61,7 +59,7 @@ func (s *Conn) GiveWay() {
 func (s *Conn) giveWay() error {
 	s.spent, s.workUnits = 0, 0
 	if t := s.loop.Current(); t != nil {
-		loop.GiveWay(t)
+		t.Layer().GiveWay()
 		if s.isClosed() {
 			return net.ErrClosed
 		}

@@ -42,7 +42,7 @@ func readOffLoop(t *loop.Thread, fd int, off, n int64) error {
 		}
 	}()
 	defer t.KeepWaiting(t.KeepWaiting(true))
-	defer loop.SetBudget(t, loop.SetBudget(t, 0)) // as writes, of which this is a part
+	defer t.Layer().SetBudget(t.Layer().SetBudget(0)) // as writes, of which this is a part
 	return t.Await(-1, func(context.Context) error {
 		if !taken.CompareAndSwap(false, true) {
 			return nil

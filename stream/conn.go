@@ -102,7 +102,7 @@ func (s *Conn) Own(t *loop.Thread, remote netip.AddrPort) {
 	if invariants.Enabled && s.d != nil {
 		panic("stream: Own needs the zero Conn")
 	}
-	s.d, s.loop, s.remote, s.unix = loop.DescriptorOf(t), t.Loop(), remote, !remote.IsValid()
+	s.d, s.loop, s.remote, s.unix = t.Layer().Descriptor(), t.Loop(), remote, !remote.IsValid()
 }
 
 // FD returns the number of the stream's descriptor, -1 if it is closed or was handed on. It stays
@@ -386,9 +386,9 @@ func (s *Conn) sleep(d time.Duration) error {
 	if t == nil {
 		return errNoThread
 	}
-	was, budget := t.KeepWaiting(true), loop.SetBudget(t, 0)
+	was, budget := t.KeepWaiting(true), t.Layer().SetBudget(0)
 	err := t.Sleep(d)
-	loop.SetBudget(t, budget)
+	t.Layer().SetBudget(budget)
 	t.KeepWaiting(was)
 	s.spent, s.workUnits = 0, 0
 	if s.isClosed() {

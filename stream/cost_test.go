@@ -40,10 +40,10 @@ func TestMessageIsFree(t *testing.T) {
 			return err
 		},
 		"Read and Write": func(th *loop.Thread, s *stream.Conn) error {
-			buf, _ := loop.Local(th).([]byte)
+			buf, _ := th.Layer().Local().([]byte)
 			if buf == nil {
 				buf = make([]byte, 4096)
-				loop.SetLocal(th, buf)
+				th.Layer().SetLocal(buf)
 			}
 			n, err := s.Read(buf)
 			if err == nil {

@@ -9,7 +9,7 @@ import "github.com/lwango/lwango/loop"
 // of the turn, the thread's wait for input ends early, as if there were input: see Remainder.
 func (s *Conn) PutOff(p []byte) bool {
 	if len(p) > loop.PutOffSize || s.out.limited() || s.checkWrite() != nil ||
-		s.duplex != nil && len(s.duplex.held) > 0 || loop.WillFlush(s.loop.Current()) ||
+		s.duplex != nil && len(s.duplex.held) > 0 || s.loop.Current().Layer().WillFlush() ||
 		!s.loop.PutOff(s.d, p) {
 		return false
 	}

@@ -120,7 +120,7 @@ func (srv *Server) accept(fd int, remote netip.AddrPort) {
 	}
 	c.stream.Own(&c.Thread, remote)
 	if srv.loop.Stopping() { // the loop has woken its idle connections already
-		loop.Wake(&c.Thread)
+		c.Thread.Layer().Wake()
 	}
 }
 
@@ -149,7 +149,7 @@ func (c *served) Run(t *loop.Thread) coro.Code {
 			"remote", s.RemoteAddr())
 		return coro.Abort
 	}
-	loop.IdleTimeout(t, c.server.idle)
+	t.Layer().IdleTimeout(c.server.idle)
 	return coro.WantRead
 }
 

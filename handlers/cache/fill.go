@@ -153,7 +153,7 @@ func (f *fill) answer(req *conn.Request, resp *conn.Response) int {
 func (f *fill) Inform(status int, fields []conn.Field) {
 	if f.leader != nil {
 		f.interims = append(f.interims, interim{status, slices.Clone(fields)})
-		loop.NotifyLocal(f.leader)
+		f.leader.Layer().NotifyLocal()
 	}
 }
 
@@ -348,7 +348,7 @@ func (f *fill) Write(t *loop.Thread, p []byte) error {
 func (f *fill) Flush() {
 	f.ready = true
 	if f.leader != nil {
-		loop.NotifyLocal(f.leader)
+		f.leader.Layer().NotifyLocal()
 	}
 }
 

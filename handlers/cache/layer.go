@@ -355,7 +355,7 @@ func (l *layer) fetch(req *conn.Request, resp *conn.Response, q *fetch, reader *
 	var k answer
 	var err error
 	if to != nil {
-		to.For(loop.ClientOf(req.Thread))
+		to.For(req.Thread.Layer().Client())
 		f = l.begin(req, to, q)
 		k, err = f.lead(req, resp)
 	} else {

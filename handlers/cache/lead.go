@@ -206,7 +206,7 @@ func (f *fill) unread() {
 		f.keep = false
 		f.to.Keep(false)
 		if f.to.Readers() == 0 {
-			loop.EndKeepWaiting(f.thread)
+			f.thread.Layer().EndKeepWaiting()
 		}
 	})
 }

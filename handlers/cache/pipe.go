@@ -92,7 +92,7 @@ func (q *pipe) Close() error {
 
 func wake(t *loop.Thread) {
 	if t != nil {
-		loop.NotifyLocal(t)
+		t.Layer().NotifyLocal()
 	}
 }
 

@@ -14,7 +14,6 @@ import (
 	"github.com/lwango/lwango/internal/wire/byteranges"
 	"github.com/lwango/lwango/internal/wire/http1"
 	"github.com/lwango/lwango/internal/wire/rfc9111"
-	"github.com/lwango/lwango/loop"
 )
 
 // revalidated is Cache-Status of an answer that is kept, and that its origin has said to be true.
@@ -76,7 +75,7 @@ func (l *layer) send(req *conn.Request, resp *conn.Response, o *cachestore.Objec
 	var of io.Closer // of a long body
 	if o.Long() && (p.body == ofMemory || p.body == severalParts) {
 		// it does not take what it gets already
-		if of = o.Use(loop.ClientOf(req.Thread), p.shared); of == nil {
+		if of = o.Use(req.Thread.Layer().Client(), p.shared); of == nil {
 			return l.instead(req, resp, p, rfc9111.ForwardBypass), false
 		}
 	}
@@ -283,7 +282,7 @@ func (l *layer) follow(req *conn.Request, resp *conn.Response, q *fetch, reader 
 			unread(reader, f)
 			var of io.Closer
 			if o.Long() {
-				of = o.Use(loop.ClientOf(req.Thread), false)
+				of = o.Use(req.Thread.Layer().Client(), false)
 			}
 			setBody(resp, body[p.part.Start:][:p.part.Length], of)
 			return p.status // it is coded when it is asked for again

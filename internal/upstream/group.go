@@ -276,7 +276,7 @@ func (l *Lease) acquire(t *loop.Thread, now time.Duration) (*waiter, error) {
 		return nil, nil
 	}
 	if g.MaxConns == 0 { // nothing needs it then
-		l.client = loop.ClientOf(t)
+		l.client = t.Layer().Client()
 	}
 	w := l.enter(now)
 	var room [4]position // as serve takes a waiter out of all queues

@@ -125,7 +125,7 @@ func (l *Lease) Begin(g *Group) { l.group = g }
 func (l *Lease) Connect(t *loop.Thread, want Want) (s *stream.Conn, used bool, err error) {
 	l.loop, l.want = t.Loop(), want
 	if l.group.MaxConns > 0 {
-		l.client = loop.ClientOf(t)
+		l.client = t.Layer().Client()
 	}
 	now := l.now()
 	if l.began == 0 {

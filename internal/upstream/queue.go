@@ -173,7 +173,7 @@ func (l *Lease) CrowdedFor(t *loop.Thread, long time.Duration) bool {
 	}
 	l.group.pool.mu.Lock()
 	defer l.group.pool.mu.Unlock()
-	own, slots := networks.ClientNet(loop.ClientOf(t)), &l.server.spare.slots
+	own, slots := networks.ClientNet(t.Layer().Client()), &l.server.spare.slots
 	for _, k := range l.server.waiting.kinds {
 		for i := range k.lines {
 			for e := range k.lines[i].Firsts(func(clientNet netip.Addr) bool {

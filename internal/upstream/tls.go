@@ -203,7 +203,7 @@ func (srv *server) handshake(
 	below := new(loopConn)
 	c := tls.Client(below, config)
 	_ = s.SetDeadline(until)
-	if _, err := handshake.Dial(t, loop.ClientOf(t), c, &below.Conn, s, until); err != nil {
+	if _, err := handshake.Dial(t, t.Layer().Client(), c, &below.Conn, s, until); err != nil {
 		return nil, 0, fmt.Errorf("tls handshake: %w", err)
 	}
 	_ = s.SetDeadline(time.Time{})

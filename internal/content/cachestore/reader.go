@@ -97,7 +97,7 @@ func (r *Reader) Length() int64 { return r.fill.length }
 func (r *Reader) Bind(t *loop.Thread, d time.Duration) {
 	r.thread, r.wait = t, d
 	if f := r.fill; !r.client.IsValid() && t != nil {
-		client := loop.ClientOf(t)
+		client := t.Layer().Client()
 		f.mu.Lock()
 		if r.client = client; f.using != nil && r.err == nil {
 			f.store.hold(f.using, client, false)

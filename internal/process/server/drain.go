@@ -72,7 +72,7 @@ func (s *server) leaveListeners(m message) {
 	s.onLoops(func(i int) {
 		// Without this, a loop would end with its last connection.
 		s.loops[i].Go(func(t *loop.Thread) {
-			loop.MarkDaemon(t)
+			t.Layer().MarkDaemon()
 			_, _ = t.AwaitAny(-1, t.Loop().Stopped())
 		})
 		for _, l := range all {

@@ -62,7 +62,7 @@ const maxShared = 256
 // messages.
 func (s *server) applyPurges(t *loop.Thread, store *cache.Store, topic *pubsub.Topic, own string,
 	history int) {
-	loop.MarkDaemon(t) // a replaced process ends without waiting for it
+	t.Layer().MarkDaemon() // a replaced process ends without waiting for it
 	sub := topic.Subscribe(t, pubsub.Options{Queue: pubsub.MaxQueue, History: history})
 	for dropped := 0; ; {
 		if i, err := t.AwaitAny(-1, sub, t.Loop().Stopped()); i != 0 || err != nil {

@@ -136,7 +136,7 @@ func (c *connection) IdleTimedOut() time.Duration {
 // ClientGone implements loop.Task. A read finds that, too; but a connection that waits for a slot
 // at an upstream does not read, and it need not wait for a client that has left.
 func (c *connection) ClientGone() {
-	if loop.HungUp(&c.Thread) {
+	if c.Thread.Layer().HungUp() {
 		c.KeepWaiting(false)
 	}
 }

@@ -135,7 +135,7 @@ func (c *connection) connect(t *loop.Thread, r *route) (to *stream.Conn, why res
 		b, _ := networks.Of(c.remote.Addr()).MarshalBinary()
 		c.lease.Key = upstream.AppendHash(0, b)
 	}
-	t.KeepWaiting(!loop.HungUp(t)) // see ClientGone
+	t.KeepWaiting(!t.Layer().HungUp()) // see ClientGone
 	to, _, err := c.lease.Connect(t, upstream.Fresh)
 	if err == nil {
 		c.lease.NoteSuccess()

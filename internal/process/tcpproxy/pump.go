@@ -44,7 +44,7 @@ func (c *connection) pump(t *loop.Thread) coro.Code {
 			again = true
 			continue
 		}
-		loop.IdleTimeout(t, left)
+		t.Layer().IdleTimeout(left)
 		switch read, write := !client.Ended && up.Held() == 0, client.Held() > 0; {
 		case read && write:
 			return coro.WantReadWrite

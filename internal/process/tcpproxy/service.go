@@ -287,7 +287,7 @@ func (p *port) accept(fd int, remote netip.AddrPort) {
 	}
 	c.client.Own(&c.Thread, remote)
 	if p.connectsAtOnce() || p.loop.Stopping() { // the stop has woken only earlier threads
-		loop.Wake(&c.Thread)
+		c.Thread.Layer().Wake()
 	}
 }
 

@@ -4,7 +4,6 @@ import (
 	"fmt"
 
 	"github.com/lwango/lwango/internal/wire/http2"
-	"github.com/lwango/lwango/loop"
 )
 
 // frames acts on the frames that have come as a whole. A code other than NoError ends the
@@ -182,7 +181,7 @@ func (s *Session) fields(st *Stream, ends bool, block []byte) http2.Code {
 			s.end(st)
 		}
 	}
-	loop.NotifyLocal(st.user)
+	st.user.Layer().NotifyLocal()
 	return http2.NoError
 }
 
@@ -229,7 +228,7 @@ func (s *Session) trailer(st *Stream, ends bool, block []byte) http2.Code {
 	default:
 		st.trailer = trailer
 		s.end(st)
-		loop.NotifyLocal(st.user)
+		st.user.Layer().NotifyLocal()
 	}
 	return http2.NoError
 }
@@ -292,7 +291,7 @@ func (s *Session) data(h http2.Header, st *Stream, content []byte) http2.Code {
 	} else if padding := int(n) - len(content); padding > 0 {
 		st.widen(padding)
 	}
-	loop.NotifyLocal(st.user)
+	st.user.Layer().NotifyLocal()
 	return http2.NoError
 }
 

@@ -2,7 +2,6 @@ package http2client
 
 import (
 	"github.com/lwango/lwango/internal/wire/http2"
-	"github.com/lwango/lwango/loop"
 )
 
 // Open sends the head of the request, which is text of HTTP/1.1 (see http2.AppendRequest). ends:
@@ -63,7 +62,7 @@ func (st *Stream) Gathered(int) {
 	if len(st.Pending) == 0 && st.ends {
 		st.finish()
 	}
-	loop.NotifyLocal(st.user)
+	st.user.Layer().NotifyLocal()
 }
 
 // End ends the request. fields calls its argument for each field of the trailer section; nil: there

@@ -70,7 +70,7 @@ func Start(l *loop.Loop, fd int, c *tls.Conn, carry func(net.Conn), keep Lifetim
 	if err := l.Attach(&s.thread, fd, s, -1); err != nil {
 		return nil, err
 	}
-	loop.MarkDaemon(&s.thread) // the threads that ask are the work
+	s.thread.Layer().MarkDaemon() // the threads that ask are the work
 	s.stream.Own(&s.thread, remote)
 	s.stream.Duplex(&s.held)
 	s.pace.Idle = sendTimeout
@@ -123,7 +123,7 @@ func (s *Session) Run(t *loop.Thread) coro.Code {
 			return coro.Abort
 		default:
 			s.ReleaseBuffers()
-			loop.IdleTimeout(t, s.idleTimeout())
+			t.Layer().IdleTimeout(s.idleTimeout())
 			return coro.WantRead
 		}
 	}
@@ -132,7 +132,7 @@ func (s *Session) Run(t *loop.Thread) coro.Code {
 // wake lets the session run behind the threads of this turn. It is for its streams.
 func (s *Session) wake() {
 	if s.err == nil {
-		loop.WakeThisTurn(&s.thread)
+		s.thread.Layer().WakeThisTurn()
 	}
 }
 

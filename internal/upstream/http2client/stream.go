@@ -249,5 +249,5 @@ func (st *Stream) fail(err error) {
 	if st.err == nil {
 		st.err = err
 	}
-	loop.NotifyLocal(st.user)
+	st.user.Layer().NotifyLocal()
 }
