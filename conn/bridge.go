@@ -64,12 +64,12 @@ func HTTP(h http.Handler) Handler {
 			declared: -1}}
 		hijacks := req.hijacks()
 		if l := req.Thread.Loop(); c.habit.short() {
-			l.RunInPlace(func(p loop.InPlace) {
+			l.Layer().RunInPlace(func(p loop.InPlace) {
 				c.place = p
 				c.run(h, w, hijacks)
 			}, c.habit.slow)
 		} else {
-			l.StartGoroutine(func() {
+			l.Layer().StartGoroutine(func() {
 				growStack()
 				c.run(h, w, hijacks)
 			})

@@ -61,7 +61,7 @@ func HTTPMiddleware(m func(next http.Handler) http.Handler) func(next Handler) H
 			}
 			a.to = &pairOutlet{outlet: resp, of: p, around: a}
 			defer a.end() // also if the thread is killed
-			req.Thread.Loop().StartGoroutine(func() {
+			req.Thread.Loop().Layer().StartGoroutine(func() {
 				p.run(func() { h.ServeHTTP(a.writer, a.std) }, ended)
 			})
 			if v := p.serve(); v != nil {

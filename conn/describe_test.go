@@ -20,7 +20,7 @@ import (
 func described(s *site) (all []string) {
 	s.T.Helper()
 	s.On(func(l *loop.Loop) {
-		l.EachThread(true, func(t loop.ThreadState) {
+		l.Layer().EachThread(true, func(t loop.ThreadState) {
 			if d, ok := t.Task.(interface{ Describe() string }); ok {
 				all = append(all, d.Describe())
 			}

@@ -430,7 +430,7 @@ func (w *Response) live() {
 	if invariants.Enabled && w.x != nil {
 		w.x.req.live()
 		if t := w.x.req.Thread; t != nil && w.x.subrequest == nil && recordOf(t).exchange() == w.x {
-			t.Loop().Check()
+			t.Loop().Layer().Check()
 		}
 	}
 }

@@ -26,8 +26,8 @@ func (x *exchange) slow(err error, p *stream.Pace) {
 		"route", x.req.prefix, "remote", x.c.remote.addrPort())
 }
 
-// LastPing returns when the last PING of the client's connection of HTTP/2 has come, by Loop.Clock;
-// 0: none has. Clients that send such want silent requests to last.
+// LastPing returns when the last PING of the client's connection of HTTP/2 has come, by
+// LoopLayer.Clock; 0: none has. Clients that send such want silent requests to last.
 func (r RequestLayer) LastPing() time.Duration {
 	if st := r.x.via.multiplexed(); st != nil {
 		return st.lastPing()

@@ -101,7 +101,7 @@ func Grown(s *Server) int64 { return s.windows.Taken() }
 
 // Untaken returns how many bytes of HTTP/2 wait for the sockets of l. It is called on l.
 func Untaken(s *Server, l *loop.Loop) (n int64) {
-	l.EachThread(true, func(t loop.ThreadState) {
+	l.Layer().EachThread(true, func(t loop.ThreadState) {
 		if s2, ok := t.Task.(*session); ok && s2.server() == s {
 			n += int64(s2.held.Held() + len(s2.Out))
 		}

@@ -77,7 +77,7 @@ func (s *session) resetTimeout() time.Duration {
 		return never
 	}
 	l := s.Loop()
-	return l.Clock(l.Time()) + s.set.BodyTimeout
+	return l.Layer().Clock(l.Time()) + s.set.BodyTimeout
 }
 
 // stop tells the client to stop.
@@ -177,7 +177,7 @@ func (s *session) expire() time.Duration {
 		s.closedStreams = nil
 		return -1
 	}
-	now := s.Loop().Clock(s.Loop().Time())
+	now := s.Loop().Layer().Clock(s.Loop().Time())
 	next := never
 	s.closedStreams = slices.DeleteFunc(s.closedStreams, func(r closedStream) bool {
 		return r.stopped && r.until <= now
@@ -205,7 +205,7 @@ func (s *session) IdleTimedOut() time.Duration {
 	left := s.expire()
 	lp := s.Loop()
 	switch {
-	case s.partFrom != 0 && s.restOfPart(lp.Clock(lp.Time())) <= time.Millisecond:
+	case s.partFrom != 0 && s.restOfPart(lp.Layer().Clock(lp.Time())) <= time.Millisecond:
 	case len(s.Out) > before:
 		return time.Second // Run sets another limit
 	case left >= 0:

@@ -117,7 +117,7 @@ func (s *side) notify() {
 func (s *side) await() error {
 	lp := s.conn.Loop()
 	if s == &s.conn.out { // writes to the client go on, see loop.Thread.Within
-		t := lp.Current()
+		t := lp.Layer().Current()
 		defer t.Layer().SetBudget(t.Layer().SetBudget(0))
 	}
 	for !s.ready() {
@@ -125,7 +125,7 @@ func (s *side) await() error {
 		if err != nil {
 			return err
 		}
-		_, err = lp.Current().AwaitAny(left, s)
+		_, err = lp.Layer().Current().AwaitAny(left, s)
 		if err != nil && err != loop.ErrDeadlineExceeded {
 			return err
 		}
@@ -179,7 +179,7 @@ func (l *streamConn) SetNoWait(on bool) { l.noWait = on }
 
 // AwaitRead implements HijackedConn.
 func (l *streamConn) AwaitRead(d time.Duration) error {
-	_, err := l.Loop().Current().AwaitAny(d, &l.in)
+	_, err := l.Loop().Layer().Current().AwaitAny(d, &l.in)
 	if l.closed {
 		return net.ErrClosed
 	}

@@ -92,7 +92,7 @@ func (s *session) act(h http2.Header, payload []byte) http2.Code {
 	case http2.Ping:
 		if h.Flags&http2.Ack == 0 {
 			s.Ping(http2.Ack, string(payload))
-			s.pinged = max(s.Loop().Clock(s.Loop().Time()), 1)
+			s.pinged = max(s.Loop().Layer().Clock(s.Loop().Time()), 1)
 		} else {
 			s.measured(payload)
 		}

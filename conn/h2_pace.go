@@ -81,7 +81,7 @@ func (s *session) checkProgress(l *stream.Limit, w *inFlight, rate int) {
 		return
 	}
 	lp := s.Loop()
-	now := lp.Clock(lp.Time())
+	now := lp.Layer().Clock(lp.Time())
 	sent := s.stream.Sent()
 	taken := sent - int64(s.stream.Unsent())
 	switch {

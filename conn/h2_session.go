@@ -85,7 +85,7 @@ const (
 // newSession returns a session for the connection, of which that was read so far.
 func (c *connection) newSession(set *settings, read []byte) *session {
 	s := &session{connection: c, set: set, Wire: http2.NewWire()}
-	s.idleFrom = max(c.Loop().Clock(c.Loop().Time()), 1)
+	s.idleFrom = max(c.Loop().Layer().Clock(c.Loop().Time()), 1)
 	s.Prepend(read)
 	return s
 }
@@ -220,7 +220,7 @@ func (s *session) restOfPart(now time.Duration) time.Duration {
 func (s *session) rest(draining time.Duration) coro.Code {
 	t := &s.connection.Thread
 	lp := t.Loop()
-	now := max(lp.Clock(lp.Time()), 1)
+	now := max(lp.Layer().Clock(lp.Time()), 1)
 	limit := s.set.KeepAliveTimeout
 	if s.active > 0 {
 		limit = draining // they have limits of their own

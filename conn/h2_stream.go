@@ -133,7 +133,7 @@ func (st *h2stream) begin(p *http2.Pseudo, size int, ends bool) {
 	} else if v := st.fields.Priority.Of(st.fields.Buf); len(v) > 0 {
 		s.SetRank(&st.Sender, http2.RankOf(v))
 	}
-	s.port.loop.Begin(&st.thread, st)
+	s.port.loop.Layer().Begin(&st.thread, st)
 }
 
 // Run implements loop.Task: it serves the request.
@@ -239,7 +239,7 @@ func (s *session) count(n int) {
 		t.AtWork++
 	case s.active == 0:
 		t.AtWork--
-		s.idleFrom = max(s.Loop().Clock(s.Loop().Time()), 1)
+		s.idleFrom = max(s.Loop().Layer().Clock(s.Loop().Time()), 1)
 	}
 }
 

@@ -69,7 +69,7 @@ func (a *admission) admit(c *connection, l *loop.Loop, set *settings) bool {
 		return false
 	}
 	limit := int64(set.MaxConnections)
-	crowded := l.SpareInUse()
+	crowded := l.Layer().SpareInUse()
 	budget.Connected(1)
 	for n := a.active.Add(1); crowded ||
 		limit > 0 && n-a.evicting.Load() > limit; n = a.active.Load() {
@@ -157,7 +157,7 @@ func (a *admission) makeRoom(own *loop.Loop) bool {
 		var best *loop.Loop
 		var longest int64
 		for _, l := range *a.loops.Load() {
-			if since, ok := l.IdleSince(); ok && (best == nil || since < longest) {
+			if since, ok := l.Layer().IdleSince(); ok && (best == nil || since < longest) {
 				best, longest = l, since
 			}
 		}
@@ -165,14 +165,14 @@ func (a *admission) makeRoom(own *loop.Loop) bool {
 		case best == nil:
 			return false
 		case best == own:
-			if own.EndIdle() {
+			if own.Layer().EndIdle() {
 				a.evicted.Add(1)
 				return true
 			}
 			// None of own's connections was idle any more, and own has published that.
 		case a.evictOn(best):
 			return true
-		case own.EndIdle(): // best is busy, or has ended
+		case own.Layer().EndIdle(): // best is busy, or has ended
 			a.evicted.Add(1)
 			return true
 		default:
@@ -189,7 +189,7 @@ func (a *admission) evictOn(l *loop.Loop) bool {
 		return false
 	}
 	err := l.Post(func() {
-		if l.EndIdle() {
+		if l.Layer().EndIdle() {
 			a.evicted.Add(1)
 		}
 		a.evicting.Add(-1)
@@ -220,7 +220,7 @@ func (a *admission) note(l *loop.Loop, set *settings) {
 		"open", a.active.Load(), "max_connections", set.MaxConnections,
 		"closed", a.evicted.Swap(0), "refused", a.refused.Swap(0),
 		"beyond_max_connections_per_address", a.ofNetwork.Swap(0),
-		"out_of_descriptors", l.SpareInUse())
+		"out_of_descriptors", l.Layer().SpareInUse())
 }
 
 // turnAway answers 503 on fd, for which there is no room. No turn serves c: it lingers, because a
@@ -232,7 +232,7 @@ func (p *port) turnAway(fd int, c *connection, set *settings) {
 		return
 	}
 	c.admission = refused
-	crowded := p.server.admission.refusing.Add(1) > maxRefusing || p.loop.SpareInUse()
+	crowded := p.server.admission.refusing.Add(1) > maxRefusing || p.loop.Layer().SpareInUse()
 	p.refresh(set)
 	body := appendErrorPage(nil, http.StatusServiceUnavailable)
 	out := append(appendStatusLine(nil, http.StatusServiceUnavailable, ""), p.fields...)
@@ -257,7 +257,7 @@ func (p *port) turnAway(fd int, c *connection, set *settings) {
 // goes on.
 func (s *Server) Outdate(l *loop.Loop) {
 	var idle []*connection
-	l.EachThread(true, func(t loop.ThreadState) {
+	l.Layer().EachThread(true, func(t loop.ThreadState) {
 		c := awaitsRequests(t.Task)
 		if c != nil && t.State == "idle" && len(idle) < outdatedPerTurn && c.port.server == s &&
 			c.outdated() && (c.tls != nil || c.port.TLS == nil) { // else the handshake is to come

@@ -262,7 +262,7 @@ func TestCrowd(t *testing.T) {
 			t.Errorf("%d networks are left", n)
 		}
 		for _, l := range s.Loops.All {
-			if _, ok := l.IdleSince(); ok {
+			if _, ok := l.Layer().IdleSince(); ok {
 				t.Error("a connection is still taken to be idle")
 			}
 		}
@@ -412,7 +412,7 @@ func TestDescriptorsRunOut(t *testing.T) {
 				s.Settled("it is at work", func(l *loop.Loop) bool {
 					return int(waiting.Load()) == asked
 				})
-				s.On(func(l *loop.Loop) { _, some = l.IdleSince() })
+				s.On(func(l *loop.Loop) { _, some = l.Layer().IdleSince() })
 			}
 		}
 		if !m.TLS {
@@ -421,7 +421,7 @@ func TestDescriptorsRunOut(t *testing.T) {
 			}
 		} else {
 			s.On(func(l *loop.Loop) {
-				for l.EndIdle() {
+				for l.Layer().EndIdle() {
 				}
 			})
 			free()

@@ -120,7 +120,7 @@ func (e *evictor) evict(l *loop.Loop, network netip.Addr) bool {
 			first := idle[0]
 			idle = idle[1:]
 			c.idle[network] = idle
-			if l.EndIdleThread(first, kind) {
+			if l.Layer().EndIdleThread(first, kind) {
 				return true
 			}
 		}
@@ -128,7 +128,7 @@ func (e *evictor) evict(l *loop.Loop, network netip.Addr) bool {
 		if c.left <= 0 {
 			return false
 		}
-		found, scanned := l.IdleThreads(kind)
+		found, scanned := l.Layer().IdleThreads(kind)
 		c.left -= scanned + 1
 		if len(found) == 0 {
 			return false

@@ -217,7 +217,7 @@ func (e *background) begin(l *loop.Loop, h Handler, sink Sink) BackgroundSubrequ
 	e.h, e.sink = h, sink
 	e.x.began = l.Time()
 	e.x.resp.begin(e.x)
-	l.Begin(&e.Thread, e)
+	l.Layer().Begin(&e.Thread, e)
 	return BackgroundSubrequest{e}
 }
 

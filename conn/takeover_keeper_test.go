@@ -41,7 +41,7 @@ func (k *keeper) notify() {
 }
 
 func (k *keeper) Run(t *loop.Thread) (time.Duration, bool) {
-	why, now := "event", t.Loop().Clock(t.Loop().Time())
+	why, now := "event", t.Loop().Layer().Clock(t.Loop().Time())
 	switch {
 	case k.notified.Swap(false):
 		why = "notice"

@@ -210,7 +210,7 @@ func (h *takeover) run(t *loop.Thread) (idle time.Duration, more, again bool) {
 		}
 	}()
 	idle, goesOn, looked := h.call(t)
-	return idle, goesOn, t.Loop().Resumes() != looked
+	return idle, goesOn, t.Loop().Layer().Resumes() != looked
 }
 
 // call calls the keeper's Run, and what that has deferred. looked is the loop's number of resumes
@@ -229,7 +229,7 @@ func (h *takeover) call(t *loop.Thread) (idle time.Duration, more bool, looked i
 		t.RunDeferred(0)
 	}()
 	idle, goesOn := h.keeper.Run(t)
-	looked = t.Loop().Resumes()
+	looked = t.Loop().Layer().Resumes()
 	if err := t.Join(); err != nil {
 		threadFailed(t, err)
 	}

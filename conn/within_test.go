@@ -116,7 +116,7 @@ func TestTakenOverWritesWithin(t *testing.T) {
 			}
 			defer c.Close()
 			_, _ = io.WriteString(c, "HTTP/1.1 101 Switching Protocols\r\n\r\n")
-			err = conn.HijackedOf(c).Loop().Current().Within(10*time.Millisecond, func() error {
+			err = conn.HijackedOf(c).Loop().Layer().Current().Within(10*time.Millisecond, func() error {
 				if _, err := c.Read(make([]byte, 1)); !errors.Is(err, loop.ErrBudget) {
 					t.Errorf("reading: %v", err)
 				}

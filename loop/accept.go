@@ -123,7 +123,7 @@ func (l *Loop) Accept(fd int, accept func(fd int, remote netip.AddrPort)) (*List
 // SpareInUse reports that the loop's spare descriptor is in use: the connection that was accepted
 // last has taken it. Unless some descriptor is closed, the next connection has to wait. SpareInUse
 // is called on the loop.
-func (l *Loop) SpareInUse() bool { return l.spare < 0 }
+func (l LoopLayer) SpareInUse() bool { return l.spare < 0 }
 
 // keepSpare opens the spare descriptor, if it can. That is a duplicate of the eventfd, which needs
 // no file system.

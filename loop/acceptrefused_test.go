@@ -39,13 +39,13 @@ func TestAcceptRefused(t *testing.T) {
 		must.Get(l.Accept(fds[0],
 			func(int, netip.AddrPort) { t.Error("accepted") }))(t)
 		var d loop.Shared
-		must.Do(t, l.Register(&d, fds[1]))
+		must.Do(t, l.Layer().Register(&d, fds[1]))
 		var waits int64
 		l.Go(func(th *loop.Thread) {
 			if _, _, err := new(loop.Acceptor).Accept(th, &d.Descriptor); err != net.ErrClosed {
 				t.Errorf("Accept: %v", err)
 			}
-			l.CloseDescriptor(&d.Descriptor)
+			l.Layer().CloseDescriptor(&d.Descriptor)
 		})
 		l.Go(func(th *loop.Thread) {
 			for range 100 {

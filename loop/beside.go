@@ -49,7 +49,7 @@ type beside struct {
 // The go statement alone would do. But the goroutine then stands in the queue of the processor that
 // the loop holds for the rest of the turn and while it waits, and another processor that wants to
 // take it from there sleeps first. So the loop lets it run at the end of the turn.
-func (l *Loop) StartGoroutine(f func()) {
+func (l LoopLayer) StartGoroutine(f func()) {
 	b := &l.beside
 	b.started = true
 	switch {

@@ -27,13 +27,13 @@ func TestAwaitEnd(t *testing.T) {
 		<-begun
 		l.Stop(0)
 		var stuck *loop.StuckError
-		err := l.AwaitEnd(time.Now(), 20*time.Millisecond)
+		err := l.Layer().AwaitEnd(time.Now(), 20*time.Millisecond)
 		if !errors.As(err, &stuck) || !strings.Contains(stuck.Place, "watchdog_test.go:") ||
 			!strings.Contains(err.Error(), stuck.Place) {
 			t.Errorf("error %v", err)
 		}
 		h.release()
-		want(t, l.AwaitEnd(time.Now().Add(time.Hour), time.Hour), nil)
+		want(t, l.Layer().AwaitEnd(time.Now().Add(time.Hour), time.Hour), nil)
 		wait()
 	})
 }

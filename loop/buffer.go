@@ -13,7 +13,7 @@ var buffers = sync.Pool{New: func() any { return new([BufferSize]byte) }}
 
 // TakeBuffer returns a buffer, with anything in it. The caller is on the loop, here and below.
 // Mostly the buffer is the loop's own, as threads that do not wait meanwhile take turns.
-func (l *Loop) TakeBuffer() Buffer {
+func (l LoopLayer) TakeBuffer() Buffer {
 	b := l.buffer
 	if b == nil {
 		return buffers.Get().(Buffer)
@@ -23,7 +23,7 @@ func (l *Loop) TakeBuffer() Buffer {
 }
 
 // PutBuffer takes back a buffer that the caller does not use any more.
-func (l *Loop) PutBuffer(b Buffer) {
+func (l LoopLayer) PutBuffer(b Buffer) {
 	if l.buffer == nil {
 		l.buffer = b
 	} else {

@@ -10,13 +10,13 @@ import (
 func TestBuffers(t *testing.T) {
 	run(t, func(t *testing.T, l *loop.Loop) {
 		l.Go(func(*loop.Thread) {
-			a, b := l.TakeBuffer(), l.TakeBuffer()
+			a, b := l.Layer().TakeBuffer(), l.Layer().TakeBuffer()
 			if a == b {
 				t.Error("two have the same buffer")
 			}
-			l.PutBuffer(a)
-			l.PutBuffer(b)
-			if l.TakeBuffer() != a || l.TakeBuffer() == a {
+			l.Layer().PutBuffer(a)
+			l.Layer().PutBuffer(b)
+			if l.Layer().TakeBuffer() != a || l.Layer().TakeBuffer() == a {
 				t.Error("the loop has not kept one buffer")
 			}
 		})

@@ -74,7 +74,7 @@ func (t *Thread) listCall(c *call) {
 func (l *Loop) call(c *call) {
 	c.group.running.Add(1)
 	l.workers.running++
-	l.StartGoroutine(func() {
+	l.Layer().StartGoroutine(func() {
 		defer func() { _ = l.Post(l.returned) }()
 		c.run()
 	})

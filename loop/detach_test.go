@@ -34,7 +34,9 @@ func TestStopAndRelease(t *testing.T) {
 		<-waiting
 		on(t, l, func() {
 			l.Stop(5 * time.Second)
-			if err := l.Post(func() { unix.Close(l.Deregister(b.Layer().Descriptor())) }); err != nil {
+			if err := l.Post(func() {
+				unix.Close(l.Layer().Deregister(b.Layer().Descriptor()))
+			}); err != nil {
 				t.Error(err)
 			}
 		})

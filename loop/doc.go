@@ -34,9 +34,9 @@
 // returns, unless Options.Handoff is coro.Channel: with coro.Direct, the default, that ends the
 // process.
 //
-// Unless a method says otherwise, methods of a Loop are called on the loop: by its threads, by
-// functions given to Post, or before Run. Methods of a Thread are called by that thread, on its own
-// coroutine. Post and Stop are for any goroutine.
+// Unless a method says otherwise, methods of a Loop and of its Layer are called on the loop: by its
+// threads, by functions given to Post, or before Run. Methods of a Thread and of its Layer are
+// called by that thread, on its own coroutine. Post and Stop are for any goroutine.
 //
 // # Limits of time
 //
@@ -77,7 +77,7 @@
 //	Task                              what a thread runs
 //	Client, EndHandler, Flusher       interfaces that a Task may implement besides
 //	IdleTimeoutHandler, NotifyHandler
-//	ThreadLayer                       what is done to a thread besides
+//	ThreadLayer, LoopLayer            what is done to a thread, and with a loop, besides
 //	Broadcast                         one event for many threads
 //	Binding, Budget, Idle             values of the layer's methods
 //	InPlace                           functions that the loop waits for

@@ -5,7 +5,7 @@ package loop
 // again when task.Ended was called. A source that t was waiting for before may notify it for
 // nothing. task.Run returns Abort. On a loop whose threads were killed it ends without having
 // begun. Begin is called on the loop.
-func (l *Loop) Begin(t *Thread, task Task) {
+func (l LoopLayer) Begin(t *Thread, task Task) {
 	t.reset()
 	if l.initUnattached(t, task) {
 		l.enqueue(&l.turn, t, byEvent)

@@ -20,7 +20,7 @@ func (a *again) Run(*loop.Thread) coro.Code { return coro.Abort }
 func (a *again) ClientGone()                {}
 func (a *again) Ended() {
 	if !*a.stop {
-		a.of.Begin(&a.Thread, a)
+		a.of.Layer().Begin(&a.Thread, a)
 	}
 }
 
@@ -31,7 +31,7 @@ func TestNotifiedWhileBegun(t *testing.T) {
 		stop, over := false, make(chan struct{})
 		l.Go(func(th *loop.Thread) {
 			a := &again{of: l, stop: &stop}
-			l.Begin(&a.Thread, a)
+			l.Layer().Begin(&a.Thread, a)
 			notifying := loop.Call(th, func() (int, error) {
 				for n := 0; ; n++ {
 					select {
@@ -62,7 +62,7 @@ func TestPassedOnIsFair(t *testing.T) {
 		l.Go(func(th *loop.Thread) {
 			for range 2 {
 				a := &again{of: l, stop: &stop}
-				l.Begin(&a.Thread, a)
+				l.Layer().Begin(&a.Thread, a)
 			}
 			must.Do(t, th.Sleep(5*time.Millisecond))
 			stop = true

@@ -59,7 +59,7 @@ func TimerAt(t *Thread) time.Duration { return time.Duration(t.timer.At()) * tim
 
 // Jump puts the loop's clock forward, and the timers to that time, without a look for events.
 func Jump(l *Loop, d time.Duration) {
-	l.AdvanceClock(d)
+	l.Layer().AdvanceClock(d)
 	l.tick()
 	l.wheel.Advance(l.now)
 }

@@ -197,10 +197,10 @@ var waits = []wait{
 		return err
 	}, makeRoom},
 	{"stream", func(f *things, th *loop.Thread, d time.Duration) error {
-		if err := f.l.Register(&f.stream, f.s[0]); err != nil {
+		if err := f.l.Layer().Register(&f.stream, f.s[0]); err != nil {
 			return err
 		}
-		defer f.l.Deregister(&f.stream.Descriptor)
+		defer f.l.Layer().Deregister(&f.stream.Descriptor)
 		return f.stream.AwaitRead(th, d)
 	}, answer},
 	{"Await", func(f *things, th *loop.Thread, d time.Duration) error { return th.Await(d, f.block) },
@@ -243,18 +243,18 @@ var waits = []wait{
 		return err
 	}, nil},
 	{"AwaitAny, everything", func(f *things, th *loop.Thread, d time.Duration) error {
-		if err := f.l.Register(&f.stream, f.s[0]); err != nil {
+		if err := f.l.Layer().Register(&f.stream, f.s[0]); err != nil {
 			return err
 		}
-		defer f.l.Deregister(&f.stream.Descriptor)
+		defer f.l.Layer().Deregister(&f.stream.Descriptor)
 		_, err := th.AwaitAny(d, f.sources(th)...)
 		return err
 	}, func(f *things) { f.sub.set() }},
 	{"AwaitAll, everything", func(f *things, th *loop.Thread, d time.Duration) error {
-		if err := f.l.Register(&f.stream, f.s[0]); err != nil {
+		if err := f.l.Layer().Register(&f.stream, f.s[0]); err != nil {
 			return err
 		}
-		defer f.l.Deregister(&f.stream.Descriptor)
+		defer f.l.Layer().Deregister(&f.stream.Descriptor)
 		sources := f.sources(th)
 		sources[3] = th.After(time.Millisecond)
 		return th.AwaitAll(d, sources...)

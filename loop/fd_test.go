@@ -184,11 +184,11 @@ func TestClosedUnderAWait(t *testing.T) {
 				fill(s[0])
 				l := th.Loop()
 				l.Go(func(other *loop.Thread) {
-					l.AdvanceClock(2 * time.Second)
+					l.Layer().AdvanceClock(2 * time.Second)
 					want(t, other.Sleep(time.Millisecond), nil) // the loop looks, and the wait goes on
 					closes(other, s[0])
 					if name != "CloseFD" {
-						l.AdvanceClock(2 * time.Second)
+						l.Layer().AdvanceClock(2 * time.Second)
 					}
 				})
 				want(t, wait(th, s[0], -1), net.ErrClosed)
@@ -217,7 +217,7 @@ func TestBothHalvesAreTold(t *testing.T) {
 		"close, found out": {func(th *loop.Thread, s [2]int) {
 			unix.Close(s[0])
 			unix.Close(s[1])
-			th.Loop().AdvanceClock(2 * time.Second)
+			th.Loop().Layer().AdvanceClock(2 * time.Second)
 		}, net.ErrClosed},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -20,7 +20,7 @@ func TestStartGoroutine(t *testing.T) {
 			for range times {
 				var done atomic.Bool
 				begin := l.Stats().Waits
-				l.StartGoroutine(func() { done.Store(true) })
+				l.Layer().StartGoroutine(func() { done.Store(true) })
 				for limit := time.Now().Add(time.Minute); !done.Load() && time.Now().Before(limit); {
 					th.Yield()
 				}

@@ -38,7 +38,7 @@ const idleUnit = 8
 // evenWithInput is set. A task calls it before it returns.
 func (t ThreadLayer) MarkIdle(since time.Time, evenWithInput bool) {
 	l := t.loop
-	at := uint32(max(l.Clock(since).Milliseconds(), 0) >> idleUnit)
+	at := uint32(max(l.Layer().Clock(since).Milliseconds(), 0) >> idleUnit)
 	if t.own.flags&listed != 0 {
 		if at < t.idle.since+early>>idleUnit {
 			t.idle.evenWithInput = evenWithInput
@@ -122,7 +122,7 @@ func (l *Loop) publishIdle() {
 
 // IdleSince returns when the first of the threads that EndIdle would look at became idle, in Unix
 // milliseconds, to compare loops by. ok is false if there is none. Any goroutine may call it.
-func (l *Loop) IdleSince() (ms int64, ok bool) {
+func (l LoopLayer) IdleSince() (ms int64, ok bool) {
 	ms = l.idle.since.Load()
 	return ms, ms != 0
 }
@@ -130,7 +130,7 @@ func (l *Loop) IdleSince() (ms int64, ok bool) {
 // EndIdle ends the thread of the list that has been idle longest, and reports whether there was
 // one. A thread is not idle if its peer has sent something that the thread has not seen yet.
 // EndIdle is called on the loop.
-func (l *Loop) EndIdle() bool {
+func (l LoopLayer) EndIdle() bool {
 	for l.idle.first >= 0 {
 		if l.endIdle(l.table[l.idle.first].thread) {
 			return true
@@ -166,7 +166,7 @@ type Idle struct {
 // IdleThreads returns the threads of the list whose tasks are of some kind, the one that has been
 // idle longest first, and how many threads it has scanned at, which are all of the list. It is
 // called on the loop.
-func (l *Loop) IdleThreads(kind func(Task) bool) (all []Idle, scanned int) {
+func (l LoopLayer) IdleThreads(kind func(Task) bool) (all []Idle, scanned int) {
 	for fd := l.idle.first; fd >= 0; scanned++ {
 		t := l.table[fd].thread
 		if kind(t.task) {
@@ -180,7 +180,7 @@ func (l *Loop) IdleThreads(kind func(Task) bool) (all []Idle, scanned int) {
 // EndIdleThread is EndIdle for a thread that IdleThreads has returned, and reports whether it has
 // ended that one. It leaves it alone if it has had something to do since, or is of another kind:
 // another thread may have the descriptor's number by now. It is called on the loop.
-func (l *Loop) EndIdleThread(i Idle, kind func(Task) bool) bool {
+func (l LoopLayer) EndIdleThread(i Idle, kind func(Task) bool) bool {
 	if int(i.fd) >= len(l.table) || l.table[i.fd] == nil {
 		return false
 	}

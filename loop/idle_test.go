@@ -57,7 +57,7 @@ func newIdler(t *testing.T, l *loop.Loop, n int, ended *[]int, run func(t *loop.
 func TestEndIdle(t *testing.T) {
 	run(t, func(t *testing.T, l *loop.Loop) {
 		var ended []int
-		if _, ok := l.IdleSince(); ok || l.EndIdle() {
+		if _, ok := l.Layer().IdleSince(); ok || l.Layer().EndIdle() {
 			t.Error("an empty loop has something to give up")
 		}
 		release := new(loop.Promise[int])
@@ -74,7 +74,7 @@ func TestEndIdle(t *testing.T) {
 		must.Get(unix.Write(all[0].peer, []byte("x")))(t)
 		<-working
 		var since int64
-		on(t, l, func() { since, _ = l.IdleSince() })
+		on(t, l, func() { since, _ = l.Layer().IdleSince() })
 		if d := time.Since(time.UnixMilli(since)); d < -time.Second || d > 10*time.Second {
 			t.Errorf("idle since %v ago", d)
 		}
@@ -92,7 +92,7 @@ func TestEndIdle(t *testing.T) {
 				t.Error(err)
 			}
 			for range 3 {
-				if !l.EndIdle() {
+				if !l.Layer().EndIdle() {
 					t.Error("there is none to give up")
 				}
 			}
@@ -104,12 +104,12 @@ func TestEndIdle(t *testing.T) {
 		on(t, l, func() { release.Resolve(0) })
 		on(t, l, func() {})
 		on(t, l, func() {
-			for l.EndIdle() {
+			for l.Layer().EndIdle() {
 			}
 			if want := []int{1, 3, 4, 5, 6, 7, 2, 0}; !slices.Equal(ended, want) {
 				t.Errorf("ended: %v, want %v", ended, want)
 			}
-			if _, ok := l.IdleSince(); ok {
+			if _, ok := l.Layer().IdleSince(); ok {
 				t.Error("there is one left")
 			}
 			keep.Thread.Layer().Wake()
@@ -170,8 +170,9 @@ func TestIdlePlace(t *testing.T) {
 		all[1].Thread.Layer().MarkIdle(begin.Add(2*time.Second), false)
 		wait := start(t, l)
 		on(t, l, func() {
-			unix.Close(l.Deregister(all[3].Thread.Layer().Descriptor())) // its neighbour is another now
-			for l.EndIdle() {
+			// Its neighbour is another now.
+			unix.Close(l.Layer().Deregister(all[3].Layer().Descriptor()))
+			for l.Layer().EndIdle() {
 			}
 			if want := []int{0, 2, 4, 1}; !slices.Equal(ended, want) {
 				t.Errorf("ended: %v, want %v", ended, want)
@@ -219,7 +220,7 @@ func TestSpareDescriptor(t *testing.T) {
 		scarce := make(chan bool, 10)
 		if _, err := l.Accept(fd, func(fd int, _ netip.AddrPort) {
 			unix.Close(fd)
-			scarce <- l.SpareInUse()
+			scarce <- l.Layer().SpareInUse()
 		}); err != nil {
 			t.Fatal(err)
 		}

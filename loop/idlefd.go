@@ -12,7 +12,7 @@ import (
 //
 // ok is false, and d is unchanged, if d cannot be idle: there is input, of which PutIdle may take a
 // byte, or no room for what was put off, the peer has left, or a thread waits for d.
-func (l *Loop) PutIdle(d *Descriptor) (fd int, ok bool) {
+func (l LoopLayer) PutIdle(d *Descriptor) (fd int, ok bool) {
 	const state = shared | rawFD | finished
 	if d.fd < 0 || d.edges.dead() || d.flags&state != shared || d.flags.awaited() != 0 ||
 		d.flushPutOff() != 0 {
@@ -32,7 +32,7 @@ func (l *Loop) PutIdle(d *Descriptor) (fd int, ok bool) {
 
 // Reuse takes the idle d into use again, if no event has come since PutIdle, as far as the loop
 // knows. Otherwise it returns false, and d stays idle. It is called on the loop.
-func (l *Loop) Reuse(d *Descriptor) bool {
+func (l LoopLayer) Reuse(d *Descriptor) bool {
 	if d.fd < 0 || d.Unread() || d.flags&finished != 0 {
 		return false
 	}
@@ -42,14 +42,14 @@ func (l *Loop) Reuse(d *Descriptor) bool {
 
 // Polls counts the calls of epoll_wait that have returned all events that there were. The loop
 // knows of each event that came before the last of them. It is called on the loop.
-func (l *Loop) Polls() int64 { return l.fullPolls }
+func (l LoopLayer) Polls() int64 { return l.fullPolls }
 
 // DeregisterIdle takes the idle fd out of the loop. Any goroutine that owns fd may call it.
 //
 // The loop keeps its record of fd, since only the loop may touch that. No thread waits for the
 // record, so late events find nothing to do, and the next file that gets the number on this loop
 // drops it.
-func (l *Loop) DeregisterIdle(fd int) {
+func (l LoopLayer) DeregisterIdle(fd int) {
 	p := &l.post
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -15,8 +15,8 @@ func idleFD(t *testing.T, l *loop.Loop) (d *loop.Shared, fd, peer int) {
 	t.Helper()
 	s := openPair(t)
 	d = new(loop.Shared)
-	must.Do(t, l.Register(d, s[0]))
-	fd, ok := l.PutIdle(&d.Descriptor)
+	must.Do(t, l.Layer().Register(d, s[0]))
+	fd, ok := l.Layer().PutIdle(&d.Descriptor)
 	if !ok || fd != s[0] {
 		t.Fatal(fd, ok)
 	}
@@ -35,10 +35,10 @@ func TestKeep(t *testing.T) {
 			before := l.Stats().Ctls
 			for range 3 {
 				poll(th)
-				if !l.Reuse(&d.Descriptor) {
+				if !l.Layer().Reuse(&d.Descriptor) {
 					t.Fatal("nothing has come")
 				}
-				if again, ok := l.PutIdle(&d.Descriptor); !ok || again != fd {
+				if again, ok := l.Layer().PutIdle(&d.Descriptor); !ok || again != fd {
 					t.Error(again, ok)
 				}
 			}
@@ -47,20 +47,20 @@ func TestKeep(t *testing.T) {
 			}
 			_, _ = unix.Write(peer, []byte("x"))
 			poll(th)
-			if l.Reuse(&d.Descriptor) {
+			if l.Layer().Reuse(&d.Descriptor) {
 				t.Error("a byte has come")
 			}
-			l.DeregisterIdle(fd)
+			l.Layer().DeregisterIdle(fd)
 			unix.Close(fd)
 			unix.Close(peer)
 
 			d, fd, peer = idleFD(t, l)
 			unix.Close(peer)
 			poll(th)
-			if l.Reuse(&d.Descriptor) {
+			if l.Layer().Reuse(&d.Descriptor) {
 				t.Error("the peer has left")
 			}
-			l.DeregisterIdle(fd)
+			l.Layer().DeregisterIdle(fd)
 			unix.Close(fd)
 		})
 		mustRun(t, l)
@@ -81,21 +81,21 @@ func TestRestOnlyIfQuiet(t *testing.T) {
 			} {
 				s := openPair(t)
 				d := new(loop.Shared)
-				must.Do(t, l.Register(d, s[0]))
+				must.Do(t, l.Layer().Register(d, s[0]))
 				spoil(&d.Descriptor, s[1])
 				poll(th)
-				if _, ok := l.PutIdle(&d.Descriptor); ok {
+				if _, ok := l.Layer().PutIdle(&d.Descriptor); ok {
 					t.Error(what, ": it is kept")
 				}
-				l.CloseDescriptor(&d.Descriptor)
+				l.Layer().CloseDescriptor(&d.Descriptor)
 				unix.Close(s[1])
 			}
 			var closed loop.Shared
 			s := openPair(t)
-			must.Do(t, l.Register(&closed, s[0]))
-			l.CloseDescriptor(&closed.Descriptor)
+			must.Do(t, l.Layer().Register(&closed, s[0]))
+			l.Layer().CloseDescriptor(&closed.Descriptor)
 			unix.Close(s[1])
-			if _, ok := l.PutIdle(&closed.Descriptor); ok || l.Reuse(&closed.Descriptor) {
+			if _, ok := l.Layer().PutIdle(&closed.Descriptor); ok || l.Layer().Reuse(&closed.Descriptor) {
 				t.Error("it is closed")
 			}
 		})
@@ -110,7 +110,7 @@ func TestRestUnreadAtTheEnd(t *testing.T) {
 		l.Go(func(th *loop.Thread) {
 			s := openPair(t)
 			var d loop.Shared
-			must.Do(t, l.Register(&d, s[0]))
+			must.Do(t, l.Layer().Register(&d, s[0]))
 			_, _ = unix.Write(s[1], []byte("xyz"))
 			want(t, d.AwaitRead(th, time.Minute), nil)
 			buf := make([]byte, 3)
@@ -118,16 +118,16 @@ func TestRestUnreadAtTheEnd(t *testing.T) {
 				k, _ := d.Recv(buf[n:])
 				n += k
 			}
-			fd, ok := l.PutIdle(&d.Descriptor)
+			fd, ok := l.Layer().PutIdle(&d.Descriptor)
 			if !ok {
 				t.Fatal("all was read")
 			}
 			poll(th)
-			if !l.Reuse(&d.Descriptor) {
+			if !l.Layer().Reuse(&d.Descriptor) {
 				t.Error("nothing has come")
 			}
 			unix.Close(s[1])
-			l.CloseDescriptor(&d.Descriptor)
+			l.Layer().CloseDescriptor(&d.Descriptor)
 			_ = fd
 		})
 		mustRun(t, l)
@@ -154,7 +154,7 @@ func TestRestingIsTakenElsewhere(t *testing.T) {
 			done := make(chan struct{})
 			go func() { // any goroutine
 				defer close(done)
-				l.DeregisterIdle(fd)
+				l.Layer().DeregisterIdle(fd)
 			}()
 			<-done
 			events := l.Stats().Events
@@ -168,18 +168,18 @@ func TestRestingIsTakenElsewhere(t *testing.T) {
 			for range 2 {
 				reuse(t, th, fd, func(s [2]int) {
 					var again loop.Shared
-					must.Do(t, l.Register(&again, fd))
-					if l.Reuse(&d.Descriptor) {
+					must.Do(t, l.Layer().Register(&again, fd))
+					if l.Layer().Reuse(&d.Descriptor) {
 						t.Error("the number is another's")
 					}
 					_, _ = unix.Write(s[1], []byte("x"))
 					want(t, again.AwaitRead(th, time.Minute), nil)
-					l.CloseDescriptor(&again.Descriptor)
+					l.Layer().CloseDescriptor(&again.Descriptor)
 				})
 			}
 
 			_, fd, peer = idleFD(t, l)
-			l.DeregisterIdle(fd)
+			l.Layer().DeregisterIdle(fd)
 			unix.Close(fd)
 			unix.Close(peer)
 			reuse(t, th, fd, func(s [2]int) {
@@ -189,7 +189,7 @@ func TestRestingIsTakenElsewhere(t *testing.T) {
 			})
 
 			_, fd, peer = idleFD(t, l)
-			l.DeregisterIdle(fd)
+			l.Layer().DeregisterIdle(fd)
 			unix.Close(fd)
 			unix.Close(peer)
 			reuse(t, th, fd, func([2]int) { want(t, th.CloseFD(fd), nil) })
@@ -206,7 +206,7 @@ func TestKeptOutlivesTheLoop(t *testing.T) {
 		l.Go(func(*loop.Thread) { _, fd, peer = idleFD(t, l) })
 		mustRun(t, l)
 		defer unix.Close(peer)
-		l.DeregisterIdle(fd)
+		l.Layer().DeregisterIdle(fd)
 		if _, err := unix.Write(fd, []byte("x")); err != nil {
 			t.Error(err)
 		}

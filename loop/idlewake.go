@@ -50,7 +50,7 @@ func (t *Thread) handleNotification() bool {
 
 // Resumes counts the times that l's threads have become the running one. A thread that
 // reads the same number twice has not waited in between, and so has missed no notification.
-func (l *Loop) Resumes() int64 { return l.stats.Resumes }
+func (l LoopLayer) Resumes() int64 { return l.stats.Resumes }
 
 // TakeDeferred returns t's deferred calls, first to last, and t forgets them: the caller must make
 // the calls in the end, last first, on the coroutine that t has then. Those that the loop has

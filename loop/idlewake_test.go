@@ -78,7 +78,7 @@ func TestHeed(t *testing.T) {
 		own.code = coro.WantRead
 		must.Do(t, l.Attach(&own.Thread, fds[0], own, -1))
 		own.Thread.Layer().Wake()
-		l.Begin(&none.Thread, none)
+		l.Layer().Begin(&none.Thread, none)
 		wait := start(t, l)
 		for _, h := range []*waker{own, none} {
 			h.next(t, loop.ByEvent)
@@ -124,7 +124,7 @@ func TestHeedStop(t *testing.T) {
 		own.code = coro.WantRead
 		must.Do(t, l.Attach(&own.Thread, fds[0], own, -1))
 		own.Thread.Layer().Wake()
-		l.Begin(&none.Thread, none)
+		l.Layer().Begin(&none.Thread, none)
 		wait := start(t, l)
 		own.next(t, loop.ByEvent)
 		none.next(t, loop.ByEvent)
@@ -166,7 +166,7 @@ func TestRunBeforeEnd(t *testing.T) {
 			h := laster{newWaker()}
 			h.limit = limit
 			all = append(all, h)
-			l.Begin(&h.Thread, h)
+			l.Layer().Begin(&h.Thread, h)
 		}
 		wait := start(t, l)
 		for _, h := range all {

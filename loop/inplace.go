@@ -19,10 +19,10 @@ import (
 // A function gets a goroutine, and the zero InPlace, if the one before it was late, if the turn has
 // no time left for it, if the loop is contended, or if such functions come seldom. Only the loop
 // and its threads may call RunInPlace.
-func (l *Loop) RunInPlace(f func(p InPlace), late func()) {
+func (l LoopLayer) RunInPlace(f func(p InPlace), late func()) {
 	p, before := &l.places, l.places.asked
 	if p.asked = l.elapsed; l.beside.contended || p.asked-before > placeSeldom {
-		l.StartGoroutine(func() { f(InPlace{}) })
+		l.Layer().StartGoroutine(func() { f(InPlace{}) })
 		return
 	}
 	p.queue = append(p.queue, placed{f: f, late: late})
@@ -138,7 +138,7 @@ func (p *places) goOn(l *Loop) {
 func (p *places) startRest(l *Loop) {
 	rest := p.queue[p.begun:]
 	for _, next := range rest {
-		l.StartGoroutine(func() { next.f(InPlace{}) })
+		l.Layer().StartGoroutine(func() { next.f(InPlace{}) })
 	}
 	clear(rest)
 	p.queue, p.begun, p.late = nil, 0, nil

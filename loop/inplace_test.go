@@ -16,7 +16,7 @@ func TestRunInPlace(t *testing.T) {
 		late := 0
 		await := func(th *loop.Thread, what string, f func(p loop.InPlace), meanwhile func()) {
 			returned := new(loop.Promise[int])
-			l.RunInPlace(func(p loop.InPlace) {
+			l.Layer().RunInPlace(func(p loop.InPlace) {
 				defer returned.Resolve(1)
 				f(p)
 			}, func() { late++ })
@@ -65,8 +65,8 @@ func TestRunInPlace(t *testing.T) {
 		t.Cleanup(func() { close(stays) })
 		l.Go(func(th *loop.Thread) {
 			ran := new(loop.Promise[int])
-			l.RunInPlace(func(loop.InPlace) { <-stays }, func() {})
-			l.RunInPlace(func(loop.InPlace) { ran.Resolve(1) }, func() {})
+			l.Layer().RunInPlace(func(loop.InPlace) { <-stays }, func() {})
+			l.Layer().RunInPlace(func(loop.InPlace) { ran.Resolve(1) }, func() {})
 			if _, err := ran.Await(th, time.Minute); err != nil {
 				t.Error("what was to run in place as well:", err)
 			}

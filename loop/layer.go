@@ -6,3 +6,10 @@ type ThreadLayer struct{ *Thread }
 
 // Layer returns what a layer, or the code of a protocol, may do to the thread.
 func (t *Thread) Layer() ThreadLayer { return ThreadLayer{t} }
+
+// LoopLayer is a Loop with what layers and protocols need of it besides: they keep its records of
+// sockets, run something beside it, or look at its threads. It is valid as long as the Loop.
+type LoopLayer struct{ *Loop }
+
+// Layer returns what a layer, or the code of a protocol, may do with the loop.
+func (l *Loop) Layer() LoopLayer { return LoopLayer{l} }

@@ -212,7 +212,7 @@ func (l *Loop) Close() {
 	l.killAll()
 	for _, d := range l.table { // a thread that would close d may have been killed before it ran
 		if d != nil && d.flags&(rawFD|idleFD) == 0 {
-			l.CloseDescriptor(d)
+			l.Layer().CloseDescriptor(d)
 		}
 	}
 	l.pool.Close()
@@ -272,7 +272,7 @@ func (l *Loop) after(d time.Duration) int64 {
 }
 
 // Logger returns the logger of the loop, for code that serves on it.
-func (l *Loop) Logger() *slog.Logger { return l.log }
+func (l LoopLayer) Logger() *slog.Logger { return l.log }
 
 // Time returns when this turn of the loop began to act on its events.
 func (l *Loop) Time() time.Time { return l.wall }
@@ -291,7 +291,7 @@ var epoch = time.Now().Add(-time.Nanosecond)
 
 // Clock returns where t is on the loop's own clock, which counts from when the loop was made, and
 // which AdvanceClock moves forward: timers of that clock then expire earlier.
-func (l *Loop) Clock(t time.Time) time.Duration {
+func (l LoopLayer) Clock(t time.Time) time.Duration {
 	if t == l.wall { // mostly
 		return l.elapsed
 	}
@@ -301,7 +301,7 @@ func (l *Loop) Clock(t time.Time) time.Duration {
 // AdvanceClock moves the loop's own clock forward by d, as if d had passed without any event:
 // timers and limits of the loop expire that much earlier. It is for tests of long waits. Time and
 // time.Now stay as they are. The caller is on the loop; a negative d counts as 0.
-func (l *Loop) AdvanceClock(d time.Duration) {
+func (l LoopLayer) AdvanceClock(d time.Duration) {
 	d = max(d, 0)
 	l.start = l.start.Add(-d)
 	l.elapsed, l.origin = l.elapsed+d, l.origin-d
@@ -323,13 +323,13 @@ func (l *Loop) Panicked() int64 { return l.panics.Load() }
 
 // Current returns the running thread, or nil if the loop itself runs. It is for code on a thread
 // that has no parameter for the thread, such as the methods of a net.Conn.
-func (l *Loop) Current() *Thread { return l.current }
+func (l LoopLayer) Current() *Thread { return l.current }
 
 // Check panics, under the invariants build tag, unless the caller is the running thread, or the
 // loop itself while no thread is running. It is for methods that have no parameter for the thread,
 // such as those of a net.Conn, of an object that belongs to a loop: another goroutine must not use
 // the object.
-func (l *Loop) Check() {
+func (l LoopLayer) Check() {
 	if invariants.Enabled {
 		owner := &l.owner
 		if l.current != nil {

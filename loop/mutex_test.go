@@ -95,7 +95,7 @@ func TestMutexGivenUp(t *testing.T) {
 		giveUp func(parent, waits *loop.Thread)
 	}{
 		"limit": {loop.ErrDeadlineExceeded, func(p, _ *loop.Thread) {
-			p.Loop().AdvanceClock(2 * time.Hour)
+			p.Loop().Layer().AdvanceClock(2 * time.Hour)
 		}},
 		"canceled": {loop.ErrCanceled, func(p, _ *loop.Thread) { p.Cancel() }},
 		"killed":   {errKilled, func(_, w *loop.Thread) { loop.Kill(w) }},

@@ -35,7 +35,7 @@ func TestNotified(t *testing.T) {
 		handled, done := 0, true
 		p := &notifiee{newWaker(), func() bool { handled++; return done }}
 		held := l.Go(func(th *loop.Thread) { _, _ = th.AwaitAny(-1, l.Stopped()) })
-		l.Begin(&p.Thread, p)
+		l.Layer().Begin(&p.Thread, p)
 		wait := start(t, l)
 		p.next(t, loop.ByEvent)
 		broadcast(t, l, &p.Thread, held, &p.Thread)
@@ -88,7 +88,7 @@ func TestNotifiedTakesTurns(t *testing.T) {
 		for range many {
 			all = append(all, &p.Thread)
 		}
-		l.Begin(&p.Thread, p)
+		l.Layer().Begin(&p.Thread, p)
 		wait := start(t, l)
 		p.next(t, loop.ByEvent)
 		broadcast(t, l, all...)

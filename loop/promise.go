@@ -44,7 +44,7 @@ func (p *Promise[T]) Reject(err error) bool {
 // settle settles the promise. The caller is on the loop on, unless that is nil.
 func (p *Promise[T]) settle(value T, err error, on *Loop) bool {
 	if on != nil {
-		on.Check()
+		on.Layer().Check()
 	}
 	p.mu.Lock()
 	if p.settled.Load() {

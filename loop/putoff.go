@@ -55,7 +55,7 @@ type remainder struct {
 // room, for as long as it likes, or be idle again. A thread that waits for input of a shared d is
 // woken, as if there were input: it can wait for room as well, see Remainder. PutOff returns false,
 // and has done nothing, if an earlier piece is not sent yet. The caller is on the loop.
-func (l *Loop) PutOff(d *Descriptor, p []byte) bool {
+func (l LoopLayer) PutOff(d *Descriptor, p []byte) bool {
 	if d.flushPutOff() != 0 {
 		return false
 	}

@@ -33,14 +33,14 @@ func pairOf(t *testing.T, l *loop.Loop) (d *loop.Shared, peer int) {
 	t.Helper()
 	fds := socketpair(t)
 	d = new(loop.Shared)
-	must.Do(t, l.Register(d, fds[0]))
+	must.Do(t, l.Layer().Register(d, fds[0]))
 	return d, fds[1]
 }
 
 // putOff puts text off, for which there is room.
 func putOff(t *testing.T, l *loop.Loop, d *loop.Descriptor, text string) {
 	t.Helper()
-	if !l.PutOff(d, []byte(text)) {
+	if !l.Layer().PutOff(d, []byte(text)) {
 		t.Errorf("%q was not put off", text)
 	}
 }
@@ -81,7 +81,7 @@ func TestPutOff(t *testing.T) {
 		d, peer := pairOf(t, l)
 		ran := false
 		l.Go(func(th *loop.Thread) {
-			defer l.CloseDescriptor(&d.Descriptor)
+			defer l.Layer().CloseDescriptor(&d.Descriptor)
 			putOff(t, l, &d.Descriptor, "one two")
 			if text := got(peer); text != "" {
 				t.Errorf("%q was sent at once", text)
@@ -107,7 +107,7 @@ func TestPutOff(t *testing.T) {
 				}
 			}
 			for _, d := range all {
-				l.CloseDescriptor(&d.Descriptor)
+				l.Layer().CloseDescriptor(&d.Descriptor)
 			}
 			if text := got(peers[last]); text != "six" {
 				t.Errorf("got %q at the end", text)
@@ -140,7 +140,7 @@ func TestPutOffFirst(t *testing.T) {
 		want string
 	}{
 		{"another piece", func(l *loop.Loop, d *loop.Descriptor) syscall.Errno {
-			if !l.PutOff(d, []byte(" more")) {
+			if !l.Layer().PutOff(d, []byte(" more")) {
 				return unix.EAGAIN
 			}
 			return 0
@@ -169,18 +169,18 @@ func TestPutOffFirst(t *testing.T) {
 			return 0
 		}, ""},
 		{"Rest", func(l *loop.Loop, d *loop.Descriptor) syscall.Errno {
-			if _, ok := l.PutIdle(d); !ok {
+			if _, ok := l.Layer().PutIdle(d); !ok {
 				return unix.EAGAIN
 			}
-			l.Reuse(d)
+			l.Layer().Reuse(d)
 			return 0
 		}, ""},
 		{"Release", func(l *loop.Loop, d *loop.Descriptor) syscall.Errno {
-			unix.Close(l.Deregister(d))
+			unix.Close(l.Layer().Deregister(d))
 			return 0
 		}, ""},
 		{"CloseDescriptor", func(l *loop.Loop, d *loop.Descriptor) syscall.Errno {
-			l.CloseDescriptor(d)
+			l.Layer().CloseDescriptor(d)
 			return 0
 		}, ""},
 	} {
@@ -199,7 +199,7 @@ func TestPutOffFirst(t *testing.T) {
 					if text := got(peer); !strings.HasPrefix(text, "first"+row.want) {
 						t.Errorf("got %q", text)
 					}
-					l.CloseDescriptor(&d.Descriptor)
+					l.Layer().CloseDescriptor(&d.Descriptor)
 				})
 				mustRun(t, l)
 				got(pipe[0])
@@ -220,7 +220,7 @@ func TestPutOffEnds(t *testing.T) {
 				if l.Stopping() {
 					return coro.Abort
 				}
-				l.PutOff(b.Thread.Layer().Descriptor(), []byte("last"))
+				l.Layer().PutOff(b.Thread.Layer().Descriptor(), []byte("last"))
 				if way == "is killed" {
 					l.Stop(0)
 					return coro.WantRead
@@ -262,10 +262,10 @@ func TestPutOffWithoutRoom(t *testing.T) {
 			if _, errno := d.Send([]byte("x"), false); errno != unix.EAGAIN {
 				t.Errorf("Send: %v", errno)
 			}
-			if l.PutOff(&d.Descriptor, []byte("x")) {
+			if l.Layer().PutOff(&d.Descriptor, []byte("x")) {
 				t.Error("another piece was put off")
 			}
-			if _, ok := l.PutIdle(&d.Descriptor); ok {
+			if _, ok := l.Layer().PutIdle(&d.Descriptor); ok {
 				t.Error("the socket is kept")
 			}
 			kernel := must.Get(unix.IoctlGetInt(d.FD(), unix.SIOCOUTQ))(t)
@@ -296,7 +296,7 @@ func TestPutOffWithoutRoom(t *testing.T) {
 				all += got(peer)
 				return strings.HasSuffix(all, "rest+")
 			})
-			l.CloseDescriptor(&d.Descriptor)
+			l.Layer().CloseDescriptor(&d.Descriptor)
 		})
 		mustRun(t, l)
 		if s := l.Stats(); s.Lost != 0 || s.Remainders != 0 {
@@ -320,7 +320,7 @@ func TestPutOffShutBehind(t *testing.T) {
 			if !strings.HasSuffix(all, "rest") {
 				t.Errorf("the peer got %q in the end", all[max(len(all)-10, 0):])
 			}
-			l.CloseDescriptor(&d.Descriptor)
+			l.Layer().CloseDescriptor(&d.Descriptor)
 		})
 		mustRun(t, l)
 	})
@@ -331,13 +331,13 @@ func TestPutOffLost(t *testing.T) {
 	run(t, func(t *testing.T, l *loop.Loop) {
 		l.Go(func(th *loop.Thread) {
 			d, _ := owing(t, l, th)
-			l.CloseDescriptor(&d.Descriptor)
+			l.Layer().CloseDescriptor(&d.Descriptor)
 			d, _ = owing(t, l, th)
-			unix.Close(l.Deregister(&d.Descriptor))
+			unix.Close(l.Layer().Deregister(&d.Descriptor))
 			d, peer := owing(t, l, th)
 			unix.Close(peer)
 			inTurns(t, th, "the peer's end", d.Gone)
-			l.CloseDescriptor(&d.Descriptor)
+			l.Layer().CloseDescriptor(&d.Descriptor)
 		})
 		mustRun(t, l)
 		if s := l.Stats(); s.Lost != 3*4 || s.Remainders != 0 {
@@ -358,7 +358,7 @@ func TestPutOffReset(t *testing.T) {
 		fd := must.Get(unix.FcntlInt(must.Get(c.File())(t).Fd(), unix.F_DUPFD_CLOEXEC, 0))(t)
 		must.Do(t, unix.SetNonblock(fd, true))
 		d := new(loop.Shared)
-		must.Do(t, l.Register(d, fd))
+		must.Do(t, l.Layer().Register(d, fd))
 		l.Go(func(th *loop.Thread) {
 			must.Do(t, peer.SetLinger(0))
 			must.Do(t, peer.Close())
@@ -379,7 +379,7 @@ func TestPutOffReset(t *testing.T) {
 			if _, errno := d.Send([]byte("x"), false); errno == 0 {
 				t.Error("written after an error")
 			}
-			unix.Close(l.Deregister(&d.Descriptor))
+			unix.Close(l.Layer().Deregister(&d.Descriptor))
 		})
 		mustRun(t, l)
 	})
@@ -420,7 +420,7 @@ func TestPutOffIdle(t *testing.T) {
 				for ; err == nil; n, err = unix.Write(b.FD(), chunk) {
 					sent += n
 				}
-				if l.PutOff(b.Thread.Layer().Descriptor(), []byte("rest")) {
+				if l.Layer().PutOff(b.Thread.Layer().Descriptor(), []byte("rest")) {
 					sent += len("rest")
 				}
 				return false

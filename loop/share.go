@@ -49,7 +49,7 @@ func (t ThreadLayer) GiveWay() { _ = t.wait(coro.Make(coro.Yield, lowPriority), 
 
 // Overloaded reports whether more threads are ready than the loop's turn has time for: then each
 // should run for a shorter time. It is called on the loop.
-func (l *Loop) Overloaded() bool { return l.overloaded }
+func (l LoopLayer) Overloaded() bool { return l.overloaded }
 
 // runLowPriority resumes threads of low priority: each once at most, as far as a share of the turn
 // goes, and a few if other threads have used the turn up.

@@ -43,8 +43,8 @@ var ErrAwaited = errors.New("descriptor is awaited already")
 // threads may use from now on. On an error, which is epoll_ctl's, fd is still the caller's. If
 // there are duplicates of fd, the caller closes it by Deregister and close(2), not by
 // CloseDescriptor.
-func (l *Loop) Register(d *Shared, fd int) error {
-	*d = Shared{Descriptor: Descriptor{fd: int32(fd), flags: shared | sole}, loop: l}
+func (l LoopLayer) Register(d *Shared, fd int) error {
+	*d = Shared{Descriptor: Descriptor{fd: int32(fd), flags: shared | sole}, loop: l.Loop}
 	err := l.add(&d.Descriptor, in)
 	if err != nil {
 		d.fd = -1
@@ -56,7 +56,7 @@ func (l *Loop) Register(d *Shared, fd int) error {
 // and returns its number, or -1 if it has none any more. A thread that waits for d gets
 // net.ErrClosed, or returns from WantRead. What was put off is sent as far as there is room.
 // Deregister is called by the loop's threads, or on the loop.
-func (l *Loop) Deregister(d *Descriptor) (fd int) {
+func (l LoopLayer) Deregister(d *Descriptor) (fd int) {
 	l.flushBeforeRemove(d)
 	if d.fd >= 0 {
 		l.remove(d)
@@ -80,7 +80,7 @@ func (l *Loop) drop(d *Descriptor) (fd int) {
 // A socket that Register or Attach was given leaves epoll by close(2) itself. Nothing has
 // duplicated it, see there; at most a child process has it, between fork and exec. Events that come
 // meanwhile are stale, and dispatch drops them.
-func (l *Loop) CloseDescriptor(d *Descriptor) {
+func (l LoopLayer) CloseDescriptor(d *Descriptor) {
 	l.flushBeforeRemove(d)
 	if d.fd >= 0 && d.flags&sole == 0 {
 		l.remove(d)
@@ -92,7 +92,7 @@ func (l *Loop) CloseDescriptor(d *Descriptor) {
 
 // WakeWaiters wakes the threads that wait for d, except idle ones, as if an event had come. They
 // look at d again.
-func (l *Loop) WakeWaiters(d *Descriptor) {
+func (l LoopLayer) WakeWaiters(d *Descriptor) {
 	if d.flags&shared != 0 || d.thread.co != nil {
 		l.deliver(d, d.flags.awaited())
 	}

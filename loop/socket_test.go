@@ -48,8 +48,8 @@ func TestWakeWaiters(t *testing.T) {
 	run(t, func(t *testing.T, l *loop.Loop) {
 		fds := socketpair(t)
 		d := new(loop.Shared)
-		must.Do(t, l.Register(d, fds[0]))
-		l.WakeWaiters(&d.Descriptor)
+		must.Do(t, l.Layer().Register(d, fds[0]))
+		l.Layer().WakeWaiters(&d.Descriptor)
 		fill(fds[0])
 		woken := 0
 		for _, wait := range []func(th *loop.Thread) error{
@@ -69,14 +69,14 @@ func TestWakeWaiters(t *testing.T) {
 				_ = th.Sleep(time.Millisecond)
 			}
 			th.Yield()
-			l.WakeWaiters(&d.Descriptor)
-			l.WakeWaiters(idle.Thread.Layer().Descriptor())
+			l.Layer().WakeWaiters(&d.Descriptor)
+			l.Layer().WakeWaiters(idle.Thread.Layer().Descriptor())
 			th.Yield()
 			if woken != 2 || *runs != 1 {
 				t.Errorf("%d of 2 woken, idle thread run %d times", woken, *runs)
 			}
 			_ = c.Close()
-			l.Deregister(&d.Descriptor)
+			l.Layer().Deregister(&d.Descriptor)
 		})
 		mustRun(t, l)
 	})
@@ -87,8 +87,8 @@ func TestWakeWaiters(t *testing.T) {
 func TestAThreadReleasesItsOwnDescriptor(t *testing.T) {
 	run(t, func(t *testing.T, l *loop.Loop) {
 		c := serve(t, l, &task{run: func(b *task) coro.Code {
-			fd := l.Deregister(b.Thread.Layer().Descriptor())
-			if fd < 0 || b.FD() != -1 || l.Deregister(b.Thread.Layer().Descriptor()) != -1 {
+			fd := l.Layer().Deregister(b.Thread.Layer().Descriptor())
+			if fd < 0 || b.FD() != -1 || l.Layer().Deregister(b.Thread.Layer().Descriptor()) != -1 {
 				t.Errorf("released %d, and has %d", fd, b.FD())
 			}
 			began := time.Now()
@@ -117,7 +117,7 @@ func TestTheLoopClosesWhatIsLeft(t *testing.T) {
 		fds := socketpair(t)
 		fd := must.Get(unix.FcntlInt(uintptr(fds[0]), unix.F_DUPFD_CLOEXEC, 0))(t)
 		d := new(loop.Shared)
-		must.Do(t, l.Register(d, fd))
+		must.Do(t, l.Layer().Register(d, fd))
 		l.Go(func(th *loop.Thread) {
 			l.Stop(0)
 			_ = th.Sleep(time.Hour)
@@ -135,7 +135,7 @@ func TestDescriptorsMoveBytes(t *testing.T) {
 		x, y := socketpair(t), socketpair(t)
 		a, b, c := new(loop.Shared), new(loop.Shared), new(loop.Shared)
 		for fd, d := range map[int]*loop.Shared{x[0]: a, x[1]: b, y[0]: c} {
-			must.Do(t, l.Register(d, fd))
+			must.Do(t, l.Layer().Register(d, fd))
 		}
 		r, w := pipe(t)
 		l.Go(func(th *loop.Thread) {
@@ -165,7 +165,7 @@ func TestDescriptorsMoveBytes(t *testing.T) {
 				t.Errorf("got %q", got[:n])
 			}
 			for _, d := range []*loop.Shared{a, b, c} {
-				l.Deregister(&d.Descriptor) // socketpair closes them
+				l.Layer().Deregister(&d.Descriptor) // socketpair closes them
 				if err := d.AwaitRead(th, -1); !errors.Is(err, net.ErrClosed) {
 					t.Errorf("waited for what was released: %v", err)
 				}

@@ -129,7 +129,7 @@ func (e *StuckError) Error() string {
 // period is over, which is at the given time, nothing can end that code. So when no thread has
 // ended for as long as patience, AwaitEnd logs the code's stack and returns a *StuckError. The loop
 // may still end later. Any goroutine may call it.
-func (l *Loop) AwaitEnd(over time.Time, patience time.Duration) error {
+func (l LoopLayer) AwaitEnd(over time.Time, patience time.Duration) error {
 	timer := time.NewTimer(time.Until(over) + patience)
 	defer timer.Stop()
 	for kills := int64(0); ; {

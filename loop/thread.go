@@ -190,12 +190,12 @@ func (l *Loop) Attach(t *Thread, fd int, task Task, timeout time.Duration) error
 // ends when f has returned and the threads that it has started have ended, when f panics, which is
 // logged, or when the loop stops. On a loop whose threads were killed it ends without having begun.
 func (l *Loop) Go(f func(t *Thread)) *Thread {
-	return l.Start(funcTask(f))
+	return l.Layer().Start(funcTask(f))
 }
 
 // Start is Go for a task that has to know when its thread has ended: task.Ended is called also if
 // the thread ends without having begun. task.Run returns Abort.
-func (l *Loop) Start(task Task) *Thread {
+func (l LoopLayer) Start(task Task) *Thread {
 	t := new(Thread)
 	l.begin(t, task)
 	return t

@@ -20,7 +20,7 @@ type ThreadState struct {
 // EachThread calls f for each thread that has not ended, idle ones only if idle is set. It is
 // called on the loop, and f must neither wait nor change anything. It takes some 20 ns for each
 // descriptor.
-func (l *Loop) EachThread(idle bool, f func(ThreadState)) {
+func (l LoopLayer) EachThread(idle bool, f func(ThreadState)) {
 	for _, d := range l.table {
 		if d != nil && d.thread != nil && d == &d.thread.own {
 			l.visitThread(d.thread, idle, f)

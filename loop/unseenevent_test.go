@@ -47,7 +47,7 @@ func TestUnseenEventOfASocket(t *testing.T) {
 				defer unix.Close(open[1])
 				b := &task{run: func(b *task) coro.Code {
 					var d loop.Shared
-					if err := l.Register(&d, open[0]); err != nil {
+					if err := l.Layer().Register(&d, open[0]); err != nil {
 						t.Error(err)
 					}
 					test := func(d *loop.Descriptor, peer int) {
@@ -58,7 +58,7 @@ func TestUnseenEventOfASocket(t *testing.T) {
 						}
 					}
 					test(&d.Descriptor, open[1])
-					l.CloseDescriptor(&d.Descriptor)
+					l.Layer().CloseDescriptor(&d.Descriptor)
 					test(b.Thread.Layer().Descriptor(), own[1])
 					return coro.Abort
 				}}

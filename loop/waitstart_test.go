@@ -19,8 +19,8 @@ func TestHeldUpIsNoWait(t *testing.T) {
 		defer unix.Close(s[1])
 		var d loop.Shared
 		l.Go(func(th *loop.Thread) {
-			must.Do(t, l.Register(&d, s[0]))
-			defer l.CloseDescriptor(&d.Descriptor)
+			must.Do(t, l.Layer().Register(&d, s[0]))
+			defer l.Layer().CloseDescriptor(&d.Descriptor)
 			time.Sleep(1100 * time.Millisecond) // holds the loop
 			time.AfterFunc(30*time.Millisecond, func() { _, _ = unix.Write(s[1], []byte("x")) })
 			if err := d.AwaitRead(th, time.Second); err != nil {

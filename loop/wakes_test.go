@@ -27,7 +27,7 @@ func (j *joined) Run(t *loop.Thread) coro.Code {
 			break
 		}
 		if n == 0 {
-			t.Loop().CloseDescriptor(&j.shared.Descriptor)
+			t.Loop().Layer().CloseDescriptor(&j.shared.Descriptor)
 			return coro.Abort
 		}
 		j.got <- string(b[:n])
@@ -54,7 +54,7 @@ func TestWakes(t *testing.T) {
 			j := &joined{own: own[0], other: other[0], read: read, got: make(chan string, 10)}
 			l.Go(func(th *loop.Thread) {
 				defer unix.Close(own[1])
-				must.Do(t, l.Register(&j.shared, other[0]))
+				must.Do(t, l.Layer().Register(&j.shared, other[0]))
 				t2 := new(loop.Thread)
 				must.Do(t, l.Attach(t2, own[0], j, -1))
 				t2.Layer().Wake()

@@ -11,7 +11,7 @@ func (s *Subscription) Remaining() *Message {
 	if g == nil || g.log.shared() {
 		return s.Next()
 	}
-	g.loop.Check()
+	g.loop.Layer().Check()
 	l := g.log
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -184,7 +184,7 @@ func (s *Subscription) pending() bool {
 // Next returns the next message without waiting, or nil if there is none at present or never will
 // be one: see Err.
 func (s *Subscription) Next() *Message {
-	s.loop().Check()
+	s.loop().Layer().Check()
 	if s.group == nil {
 		return nil
 	}
@@ -367,7 +367,7 @@ func (s *Subscription) Receive(d time.Duration) (*Message, error) {
 	for {
 		if m := s.Next(); m != nil {
 			if s.streak++; s.streak%yieldAfter == 0 {
-				s.loop().Current().Yield()
+				s.loop().Layer().Current().Yield()
 			}
 			return m, nil
 		}
@@ -375,7 +375,7 @@ func (s *Subscription) Receive(d time.Duration) (*Message, error) {
 			return nil, err
 		}
 		s.streak = 0
-		if _, err := s.loop().Current().AwaitAny(d, s); err != nil {
+		if _, err := s.loop().Layer().Current().AwaitAny(d, s); err != nil {
 			return nil, err
 		}
 	}
@@ -420,7 +420,7 @@ func (s *Subscription) Group() string {
 // Unsubscribe closes the subscription. Messages that were not received are lost. A second call does
 // nothing.
 func (s *Subscription) Unsubscribe() {
-	s.loop().Check()
+	s.loop().Layer().Check()
 	if s.group != nil {
 		s.end(net.ErrClosed)
 	}

@@ -15,7 +15,7 @@ const (
 
 // budget returns how many bytes one connection may move now.
 func (s *Conn) budget() int {
-	if s.loop.Overloaded() {
+	if s.loop.Layer().Overloaded() {
 		return overloadedBudget
 	}
 	return TurnBudget
@@ -58,7 +58,7 @@ func (s *Conn) GiveWay() {
 // giveWay lets the loop's other threads run.
 func (s *Conn) giveWay() error {
 	s.spent, s.workUnits = 0, 0
-	if t := s.loop.Current(); t != nil {
+	if t := s.loop.Layer().Current(); t != nil {
 		t.Layer().GiveWay()
 		if s.isClosed() {
 			return net.ErrClosed

@@ -31,7 +31,7 @@ func TestSpendInCrowd(t *testing.T) {
 			defer unix.Close(b)
 			s := must.Get(stream.New(l, a))(t)
 			defer s.Close()
-			for !l.Overloaded() {
+			for !l.Layer().Overloaded() {
 				th.Yield()
 			}
 			before, pieces := others, 0

@@ -88,7 +88,7 @@ func open(l *loop.Loop, fd int) (*Conn, error) {
 		descriptor loop.Shared
 	})
 	s.d, s.loop = &s.descriptor.Descriptor, l
-	if err := l.Register(&s.descriptor, fd); err != nil {
+	if err := l.Layer().Register(&s.descriptor, fd); err != nil {
 		return nil, err
 	}
 	return &s.Conn, nil
@@ -140,8 +140,8 @@ func (s *Conn) AwaitReadWrite(d time.Duration) error {
 func (s *Conn) await(
 	wait func(*loop.Descriptor, *loop.Thread, time.Duration) error, d time.Duration,
 ) error {
-	s.loop.Check()
-	t := s.loop.Current()
+	s.loop.Layer().Check()
+	t := s.loop.Layer().Current()
 	switch {
 	case s.isClosed():
 		return net.ErrClosed
@@ -186,7 +186,7 @@ func (s *Conn) TryRead(p []byte) (int, error) {
 	if d := s.duplex; d != nil && d.offLoop {
 		return d.readOffLoop(p)
 	}
-	s.loop.Check()
+	s.loop.Layer().Check()
 	switch {
 	case s.isClosed():
 		return 0, net.ErrClosed
@@ -203,7 +203,7 @@ func (s *Conn) TryRead(p []byte) (int, error) {
 // AwaitInput waits until there may be something to read, within the limits of Read. The error has
 // no net.OpError around it.
 func (s *Conn) AwaitInput() error {
-	s.loop.Check()
+	s.loop.Layer().Check()
 	if s.isClosed() {
 		return net.ErrClosed
 	}
@@ -349,7 +349,7 @@ func (s *Conn) sendFile(fd int, off *int64, n, at, end int64) (sent int64, err e
 		part := min(n-sent, TurnBudget-(at+sent)%TurnBudget, int64(s.out.Piece()),
 			int64(s.budget()))
 		if known := min(part, end-at-sent); known > 0 {
-			if err := Warm(s.loop.Current(), fd, at+sent, known); err != nil {
+			if err := Warm(s.loop.Layer().Current(), fd, at+sent, known); err != nil {
 				return sent, err
 			}
 		}
@@ -382,7 +382,7 @@ func (s *Conn) afterWrite(n int, errno syscall.Errno) error {
 // sleep lets the thread sleep before the next write, see Pace.MaxRate. A peer that has sent all
 // that it will send still gets the rest.
 func (s *Conn) sleep(d time.Duration) error {
-	t := s.loop.Current()
+	t := s.loop.Layer().Current()
 	if t == nil {
 		return errNoThread
 	}
@@ -402,7 +402,7 @@ func (s *Conn) checkRead() error  { return s.check(&s.in, s.noWait || s.duplex !
 func (s *Conn) checkWrite() error { return s.check(&s.out, false) }
 
 func (s *Conn) check(l *Limit, try bool) error {
-	s.loop.Check()
+	s.loop.Layer().Check()
 	switch {
 	case s.isClosed():
 		return net.ErrClosed
@@ -446,7 +446,7 @@ func (s *Conn) awaitInput(d *loop.Descriptor, t *loop.Thread, left time.Duration
 func (s *Conn) wait(
 	await func(*loop.Descriptor, *loop.Thread, time.Duration) error, l *Limit,
 ) error {
-	t := s.loop.Current()
+	t := s.loop.Layer().Current()
 	if t == nil {
 		return errNoThread
 	}
@@ -472,15 +472,15 @@ func (s *Conn) wait(
 // Close implements net.Conn. Threads that wait for the stream get net.ErrClosed, and so does a
 // second Close.
 func (s *Conn) Close() error {
-	s.loop.Check()
+	s.loop.Layer().Check()
 	if s.isClosed() {
 		return s.opError("close", net.ErrClosed)
 	}
 	s.closed = true
 	if s.mayBeDuplicated { // a duplicate would keep it in epoll, whose events would go on
-		sysio.Close(s.loop.Deregister(s.d))
+		sysio.Close(s.loop.Layer().Deregister(s.d))
 	} else {
-		s.loop.CloseDescriptor(s.d)
+		s.loop.Layer().CloseDescriptor(s.d)
 	}
 	return nil
 }

@@ -50,7 +50,7 @@ func Dial(t *loop.Thread, d time.Duration, network, address string) (*Conn, erro
 // ends, it leaves no descriptor behind but the stream's.
 func (d *Dialer) Dial(t *loop.Thread, network, address string) (*Conn, error) {
 	l := t.Loop()
-	l.Check()
+	l.Layer().Check()
 	a := attempts{Dialer: d, thread: t, network: network}
 	if d.Timeout > 0 {
 		a.deadline = instantOf(l, time.Now().Add(d.Timeout))

@@ -132,7 +132,7 @@ func (d *Duplex) SendHeld() (left int, err error) {
 // The error is loop.ErrDeadlineExceeded after limit, or one of AwaitAny's.
 func (d *Duplex) Await(limit time.Duration, read bool, sources ...loop.Source) error {
 	s := d.s
-	t := s.loop.Current()
+	t := s.loop.Layer().Current()
 	if t == nil {
 		return errNoThread
 	}

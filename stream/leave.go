@@ -9,12 +9,12 @@ import (
 // goroutine may use. After that the stream is closed. On an error the connection is closed, too.
 // The new net.Conn has no deadlines.
 func (s *Conn) Detach() (net.Conn, error) {
-	s.loop.Check()
+	s.loop.Layer().Check()
 	if s.isClosed() {
 		return nil, s.opError("detach", net.ErrClosed)
 	}
 	s.closed = true
-	f := os.NewFile(uintptr(s.loop.Deregister(s.d)), "stream")
+	f := os.NewFile(uintptr(s.loop.Layer().Deregister(s.d)), "stream")
 	defer f.Close() // net.FileConn duplicates it
 	c, err := net.FileConn(f)
 	if err != nil {
@@ -26,23 +26,23 @@ func (s *Conn) Detach() (net.Conn, error) {
 // Release takes the socket out of the loop and returns it. The caller owns the socket from then on,
 // and may give it to New later, on any loop. After that the stream is closed.
 func (s *Conn) Release() (fd int, err error) {
-	s.loop.Check()
+	s.loop.Layer().Check()
 	if s.isClosed() {
 		return -1, s.opError("release", net.ErrClosed)
 	}
 	s.closed = true
-	return s.loop.Deregister(s.d), nil
+	return s.loop.Layer().Deregister(s.d), nil
 }
 
-// PutIdle makes a stream that New or Dial has made idle until Reuse, as Loop.PutIdle does. The
+// PutIdle makes a stream that New or Dial has made idle until Reuse, as LoopLayer.PutIdle does. The
 // caller owns the socket meanwhile. ok is false, and the stream is unchanged, if it cannot be idle:
 // there is input, the peer has left, or a thread waits for the stream.
 func (s *Conn) PutIdle() (fd int, ok bool) {
-	s.loop.Check()
+	s.loop.Layer().Check()
 	if s.isClosed() {
 		return -1, false
 	}
-	if fd, ok = s.loop.PutIdle(s.d); ok {
+	if fd, ok = s.loop.Layer().PutIdle(s.d); ok {
 		s.closed = true
 	}
 	return fd, ok
@@ -52,8 +52,8 @@ func (s *Conn) PutIdle() (fd int, ok bool) {
 // an event has come since PutIdle, as far as the loop knows, and then the stream stays idle. It
 // must be called on the stream's loop.
 func (s *Conn) Reuse() bool {
-	s.loop.Check()
-	if !s.loop.Reuse(s.d) {
+	s.loop.Layer().Check()
+	if !s.loop.Layer().Reuse(s.d) {
 		return false
 	}
 	*s = Conn{
@@ -66,7 +66,7 @@ func (s *Conn) Reuse() bool {
 
 // CloseWrite tells the peer that no more will be written.
 func (s *Conn) CloseWrite() error {
-	s.loop.Check()
+	s.loop.Layer().Check()
 	if s.isClosed() {
 		return s.opError("close", net.ErrClosed)
 	}

@@ -117,7 +117,7 @@ func (l *Limit) Moved(lp *loop.Loop, n int) {
 		}
 		if p.MaxRate > 0 {
 			// A thread that wakes up late may move more, by what catchUp allows.
-			now := instant(lp.Clock(time.Now()))
+			now := instant(lp.Layer().Clock(time.Now()))
 			p.next = max(p.next, now-instant(catchUp)) + instant(int64(n)*1e9/p.MaxRate)
 		}
 	}
@@ -167,7 +167,7 @@ func (l *Limit) SawActivity(lp *loop.Loop, at time.Duration) {
 		if p.since.set() {
 			l.countWait(lp)
 		}
-		p.silence = min(p.silence, max(lp.Clock(lp.Time())-at, 0))
+		p.silence = min(p.silence, max(lp.Layer().Clock(lp.Time())-at, 0))
 	}
 }
 
@@ -261,7 +261,7 @@ func (s *Conn) DropReadDeadline() { s.in.deadline = 0 }
 func (s *Conn) DropWriteDeadline() { s.out.deadline = 0 }
 
 func (s *Conn) setDeadline(l *Limit, t time.Time) error {
-	s.loop.Check()
+	s.loop.Layer().Check()
 	if s.isClosed() {
 		return s.opError("set", net.ErrClosed)
 	}
@@ -271,7 +271,7 @@ func (s *Conn) setDeadline(l *Limit, t time.Time) error {
 	if earlier {
 		// A wait that has begun would last until the old deadline, which is too late. If the new
 		// deadline is later, the wait sees it when the old one has passed.
-		s.loop.WakeWaiters(s.d)
+		s.loop.Layer().WakeWaiters(s.d)
 	}
 	return nil
 }
@@ -285,7 +285,7 @@ func instantOf(lp *loop.Loop, t time.Time) instant {
 		return 0
 	}
 	// Half of the range leaves room for arithmetic.
-	if at := instant(min(max(lp.Clock(t), math.MinInt64/2), math.MaxInt64/2)); at != 0 {
+	if at := instant(min(max(lp.Layer().Clock(t), math.MinInt64/2), math.MaxInt64/2)); at != 0 {
 		return at
 	}
 	return -1
@@ -293,7 +293,7 @@ func instantOf(lp *loop.Loop, t time.Time) instant {
 
 // turnOf returns when the loop's turn has begun.
 func turnOf(lp *loop.Loop) instant {
-	return max(instant(lp.Clock(lp.Time())), 1)
+	return max(instant(lp.Layer().Clock(lp.Time())), 1)
 }
 
 func (i instant) set() bool { return i != 0 }
@@ -305,5 +305,5 @@ func (i instant) before(j instant) bool { return i != 0 && (j == 0 || i < j) }
 
 // left returns how much time there is until i.
 func (i instant) left(lp *loop.Loop) time.Duration {
-	return time.Duration(i) - lp.Clock(time.Now())
+	return time.Duration(i) - lp.Layer().Clock(time.Now())
 }

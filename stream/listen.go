@@ -31,7 +31,7 @@ func Listen(l *loop.Loop, network, address string) (*Listener, error) {
 	if network == "unix" {
 		ln.path = address
 	}
-	if err := l.Register(&ln.d, fd); err != nil {
+	if err := l.Layer().Register(&ln.d, fd); err != nil {
 		sysio.Close(fd)
 		return nil, err
 	}
@@ -59,8 +59,8 @@ func (ln *Listener) Accept() (net.Conn, error) {
 }
 
 func (ln *Listener) accept() (*Conn, error) {
-	ln.loop.Check()
-	t := ln.loop.Current()
+	ln.loop.Layer().Check()
+	t := ln.loop.Layer().Current()
 	if t == nil {
 		return nil, errNoThread
 	}
@@ -93,11 +93,11 @@ func (ln *Listener) Addr() net.Addr { return ln.addr }
 
 // Close closes the listener, which ends a wait in Accept, and removes the path of a UNIX socket.
 func (ln *Listener) Close() error {
-	ln.loop.Check()
+	ln.loop.Layer().Check()
 	if ln.d.FD() < 0 {
 		return &net.OpError{Op: "close", Net: ln.addr.Network(), Addr: ln.addr, Err: net.ErrClosed}
 	}
-	ln.loop.CloseDescriptor(&ln.d.Descriptor)
+	ln.loop.Layer().CloseDescriptor(&ln.d.Descriptor)
 	return unlink(ln.path)
 }
 

@@ -3,14 +3,15 @@ package stream
 import "github.com/lwango/lwango/loop"
 
 // PutOff sends p at the end of this turn of the loop, together with what other threads put off, see
-// Loop.PutOff. p is the last that the thread writes before it waits. It counts as sent, and nothing
-// overtakes it. PutOff returns false, and has done nothing, if p is too long for that or cannot be
-// sent now, or if the thread's wait begins with another write. If there is no room for p at the end
-// of the turn, the thread's wait for input ends early, as if there were input: see Remainder.
+// LoopLayer.PutOff. p is the last that the thread writes before it waits. It counts as sent, and
+// nothing overtakes it. PutOff returns false, and has done nothing, if p is too long for that or
+// cannot be sent now, or if the thread's wait begins with another write. If there is no room for p
+// at the end of the turn, the thread's wait for input ends early, as if there were input: see
+// Remainder.
 func (s *Conn) PutOff(p []byte) bool {
 	if len(p) > loop.PutOffSize || s.out.limited() || s.checkWrite() != nil ||
-		s.duplex != nil && len(s.duplex.held) > 0 || s.loop.Current().Layer().WillFlush() ||
-		!s.loop.PutOff(s.d, p) {
+		s.duplex != nil && len(s.duplex.held) > 0 || s.loop.Layer().Current().Layer().WillFlush() ||
+		!s.loop.Layer().PutOff(s.d, p) {
 		return false
 	}
 	s.sent += int64(len(p))

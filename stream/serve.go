@@ -90,7 +90,7 @@ func (srv *Server) Addr() net.Addr { return srv.addr }
 // Close accepts the connections that have arrived so far, and then closes the listener. Accepted
 // connections go on. Close must be called on the loop. It removes the path of a UNIX socket.
 func (srv *Server) Close() error {
-	srv.loop.Check()
+	srv.loop.Layer().Check()
 	if srv.closed {
 		return &net.OpError{
 			Op: "close", Net: srv.addr.Network(), Addr: srv.addr, Err: net.ErrClosed,
@@ -111,7 +111,7 @@ type served struct {
 func (srv *Server) accept(fd int, remote netip.AddrPort) {
 	c := &served{server: srv}
 	if err := srv.loop.Attach(&c.Thread, fd, c, srv.idle); err != nil {
-		srv.loop.Logger().Error("stream: connection not accepted", "error", err)
+		srv.loop.Layer().Logger().Error("stream: connection not accepted", "error", err)
 		sysio.Close(fd)
 		return
 	}
@@ -137,14 +137,14 @@ func (c *served) Run(t *loop.Thread) coro.Code {
 	case err == io.EOF:
 		return coro.Abort
 	default:
-		t.Loop().Logger().Debug("stream: connection ends", "remote", s.RemoteAddr(), "error", err)
+		t.Loop().Layer().Logger().Debug("stream: connection ends", "remote", s.RemoteAddr(), "error", err)
 		return coro.Abort
 	}
 	switch {
 	case s.isClosed() || s.ended || t.Loop().Stopping():
 		return coro.Abort
 	case !s.triedRead:
-		t.Loop().Logger().Error(
+		t.Loop().Layer().Logger().Error(
 			"stream: connection closed, its handler does not read and would be called for ever",
 			"remote", s.RemoteAddr())
 		return coro.Abort

@@ -31,8 +31,8 @@ func TestServe(t *testing.T) {
 				srv, err := stream.Serve(l, network, addr, -1, func(
 					th *loop.Thread, s *stream.Conn,
 				) error {
-					if l.Current() != th || s.RemoteAddr().Network() != network {
-						t.Errorf("on %v, from %v", l.Current(), s.RemoteAddr())
+					if l.Layer().Current() != th || s.RemoteAddr().Network() != network {
+						t.Errorf("on %v, from %v", l.Layer().Current(), s.RemoteAddr())
 					}
 					line := make([]byte, 6)
 					if _, err := io.ReadFull(s, line); err != nil {
@@ -198,12 +198,12 @@ func TestServeIdleTimeout(t *testing.T) {
 			_, _ = other.Write([]byte("x"))
 			until(&served)
 			open(silent, "not silent for long")
-			l.AdvanceClock(enough)
+			l.Layer().AdvanceClock(enough)
 			closed(silent, "silent from the start")
-			l.AdvanceClock(enough)
+			l.Layer().AdvanceClock(enough)
 			until(&ended)
 			open(other, "not silent for long, after a wait")
-			l.AdvanceClock(enough)
+			l.Layer().AdvanceClock(enough)
 			closed(other, "silent later")
 			must.Do(t, srv.Close())
 		})

@@ -65,7 +65,7 @@ func (c *TLSConn) Handshake() error {
 	if c.handshakeDone {
 		return nil
 	}
-	t := c.s.loop.Current()
+	t := c.s.loop.Layer().Current()
 	if t == nil {
 		return errNoThread
 	}
@@ -129,7 +129,7 @@ func (c *TLSConn) send(all bool) error {
 		if !all && len(c.held) < heldAnswers {
 			return nil
 		}
-		if err := c.sending.Lock(c.s.loop.Current(), -1); err != nil {
+		if err := c.sending.Lock(c.s.loop.Layer().Current(), -1); err != nil {
 			return err
 		}
 	}

@@ -5,7 +5,7 @@ import "github.com/lwango/lwango/loop"
 // WakeOnReady makes the loop wake the idle thread t when there is something to read, or room to
 // write, as loop.Descriptor.WakeOnReady does. New or Dial has made the stream.
 func (s *Conn) WakeOnReady(t *loop.Thread, read, write bool) (over bool) {
-	s.loop.Check()
+	s.loop.Layer().Check()
 	return s.isClosed() || s.d.WakeOnReady(t, read, write)
 }
 

@@ -176,7 +176,7 @@ func (l *layer) coded(req *conn.Request, resp *conn.Response, o *cachestore.Obje
 	}
 	if mine {
 		level := l.coding.Level
-		req.Loop().StartGoroutine(func() { at.SetForm(o, form, encode(c, level, body)) })
+		req.Loop().Layer().StartGoroutine(func() { at.SetForm(o, form, encode(c, level, body)) })
 	}
 }
 

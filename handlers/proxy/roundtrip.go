@@ -85,8 +85,8 @@ func (c *call) move() error {
 
 // sendHead sends the head, and with it the first bytes of the body.
 func (c *call) sendHead() error {
-	buf := c.Req.Thread.Loop().TakeBuffer()
-	defer c.Req.Thread.Loop().PutBuffer(buf) // also when the thread is killed
+	buf := c.Req.Thread.Loop().Layer().TakeBuffer()
+	defer c.Req.Thread.Loop().Layer().PutBuffer(buf) // also when the thread is killed
 	out := c.appendHead(buf[:0])
 	if c.x.Mux() {
 		c.x.Open(out, c.sent)
@@ -119,8 +119,8 @@ func (c *call) send() (moved bool, err error) {
 	if c.sent || c.sendStopped || c.expects {
 		return moved, nil
 	}
-	buf := c.Req.Thread.Loop().TakeBuffer()
-	defer c.Req.Thread.Loop().PutBuffer(buf) // also when the thread is killed
+	buf := c.Req.Thread.Loop().Layer().TakeBuffer()
+	defer c.Req.Thread.Loop().Layer().PutBuffer(buf) // also when the thread is killed
 	out, err := c.appendBody(buf[:0])
 	if len(out) > 0 || c.sent {
 		c.write(out)
@@ -256,8 +256,8 @@ func (c *call) timeout() reverseproxy.Timeout {
 // always ahead must hold up neither the rest of the request nor the client's next bytes.
 func (c *call) receive() (empty bool, err error) {
 	c.x.GiveWay()
-	buf := c.Req.Thread.Loop().TakeBuffer()
-	defer c.Req.Thread.Loop().PutBuffer(buf) // also when the thread is killed
+	buf := c.Req.Thread.Loop().Layer().TakeBuffer()
+	defer c.Req.Thread.Loop().Layer().PutBuffer(buf) // also when the thread is killed
 	for got := 0; ; got += len(buf) {
 		if got >= reverseproxy.ReadAtOnce || c.Flow.Full() || got > 0 && c.x.Due() {
 			return false, nil

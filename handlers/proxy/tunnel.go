@@ -75,7 +75,7 @@ func (c *call) tunnel(first []byte) int {
 	j.Up.Write(early)
 	j.Client.Write(first)
 	l := thread.Loop()
-	j.Start(l.Clock(l.Time()))
+	j.Start(l.Layer().Clock(l.Time()))
 	return http.StatusSwitchingProtocols
 }
 
@@ -93,7 +93,7 @@ func (j *tunnelKeeper) Run(thread *loop.Thread) (idle time.Duration, more bool) 
 		s.ResetBudget()
 	}
 	for over := false; ; {
-		now := l.Clock(l.Time())
+		now := l.Layer().Clock(l.Time())
 		again, why := j.Move(now, filter)
 		if why != tunnel.Open {
 			return 0, false

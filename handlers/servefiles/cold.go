@@ -23,7 +23,7 @@ func (r *root) openOn(l *loop.Loop, name []byte) (fd int, errno syscall.Errno) {
 	}
 	fd, errno = r.open(name, r.resolve|resolveCached)
 	if errno == unix.EAGAIN {
-		return r.openCold(l.Current(), string(name))
+		return r.openCold(l.Layer().Current(), string(name))
 	}
 	return fd, errno
 }

@@ -82,10 +82,10 @@ func (m *module) encode(l *loop.Loop, key coding.Key, f *regularFile) {
 	unchanged := func() bool { return true }
 	switch {
 	case f.content != nil:
-		m.cache.Make(l.StartGoroutine, key, bytes.NewReader(f.content), unchanged)
+		m.cache.Make(l.Layer().StartGoroutine, key, bytes.NewReader(f.content), unchanged)
 		return
 	case f.from != nil:
-		m.cache.Make(l.StartGoroutine, key, io.NewSectionReader(f.from, 0, key.Size), unchanged)
+		m.cache.Make(l.Layer().StartGoroutine, key, io.NewSectionReader(f.from, 0, key.Size), unchanged)
 		return
 	}
 	fd, err := unix.FcntlInt(uintptr(f.fd), unix.F_DUPFD_CLOEXEC, 0)
@@ -94,7 +94,7 @@ func (m *module) encode(l *loop.Loop, key coding.Key, f *regularFile) {
 		return
 	}
 	own := os.NewFile(uintptr(fd), f.facts.name)
-	m.cache.Make(l.StartGoroutine, key, io.NewSectionReader(own, 0, key.Size), func() bool {
+	m.cache.Make(l.Layer().StartGoroutine, key, io.NewSectionReader(own, 0, key.Size), func() bool {
 		defer own.Close()
 		var st unix.Stat_t
 		return unix.Fstat(fd, &st) == nil && st.Size == key.Size &&

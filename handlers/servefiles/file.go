@@ -69,7 +69,7 @@ func (f *regularFile) readAt(p []byte, offset int64) (int, error) {
 	case 0:
 		return readOnce(p, func() (int, error) { return n, nil })
 	case unix.EAGAIN:
-		if err := stream.Warm(f.loop.Current(), f.fd, offset, int64(len(p))); err != nil {
+		if err := stream.Warm(f.loop.Layer().Current(), f.fd, offset, int64(len(p))); err != nil {
 			return 0, err
 		}
 	}

@@ -197,7 +197,7 @@ func (f *regularFile) readFS(p []byte, offset int64) (n int, err error) {
 	if !f.slow {
 		n, err = f.from.ReadAt(p, offset)
 	} else {
-		t, from := f.loop.Current(), f.from // if the thread is killed, f is another file's soon
+		t, from := f.loop.Layer().Current(), f.from // if the thread is killed, f is another file's soon
 		defer t.KeepWaiting(t.KeepWaiting(true))
 		if e := t.Await(-1, func(context.Context) error {
 			n, err = from.ReadAt(p, offset)

@@ -129,7 +129,7 @@ func (m *module) notListed(path []byte, err error) (status int) {
 // of l, which may wait.
 func (m *module) isFolder(l *loop.Loop, name string) error {
 	if m.fsys != nil {
-		_, err := away(m, l.Current(), func() (info fs.FileInfo, err error) {
+		_, err := away(m, l.Layer().Current(), func() (info fs.FileInfo, err error) {
 			if info, err = fs.Stat(m.fsys, name); err == nil && !info.IsDir() {
 				err = unix.ENOTDIR
 			}

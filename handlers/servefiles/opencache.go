@@ -98,7 +98,7 @@ func (m *module) cacheOpen(l *loop.Loop, f *regularFile) {
 	}
 	c = &openCache{of: m, loop: l, files: map[string]*regularFile{f.facts.name: f}}
 	m.openCaches.Store(l, c)
-	l.Start((*cacheSweeper)(c))
+	l.Layer().Start((*cacheSweeper)(c))
 }
 
 // room reports whether there is a place for f in the cache of l.

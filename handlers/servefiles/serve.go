@@ -123,7 +123,7 @@ func (m *module) open(l *loop.Loop, name []byte) (*regularFile, int) {
 // openAs is open of a file that the cache and its facts have under another name.
 func (m *module) openAs(l *loop.Loop, key, name []byte) (*regularFile, int) {
 	if m.fsys != nil {
-		return m.openFS(l.Current(), string(key), string(name))
+		return m.openFS(l.Layer().Current(), string(key), string(name))
 	}
 	cache := m.openCache(l)
 	f, cached := cache.take(key)

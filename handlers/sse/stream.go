@@ -167,7 +167,7 @@ func (s *Stream) setWriteDeadline(by time.Time) {
 const keepAlive = 15 * time.Second
 
 // now returns the present time by the loop's clock.
-func (s *Stream) now() time.Duration { return s.thread.Loop().Clock(time.Now()) }
+func (s *Stream) now() time.Duration { return s.thread.Loop().Layer().Clock(time.Now()) }
 
 // untilComment returns the time until a comment is due; negative: no comment will be due.
 func (s *Stream) untilComment() time.Duration {

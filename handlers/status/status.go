@@ -74,7 +74,7 @@ func (f *form) answer(req *conn.Request, resp *conn.Response) int {
 	if p == nil {
 		p = new(loop.Promise[[]byte])
 		f.next = p
-		req.Thread.Loop().StartGoroutine(func() { f.settle(p) })
+		req.Thread.Loop().Layer().StartGoroutine(func() { f.settle(p) })
 	}
 	f.mu.Unlock()
 	// A client that has ended its sending half still reads.

@@ -129,7 +129,7 @@ func TestServerStops(t *testing.T) {
 			t.Error("the server has not waited for the answer")
 		default:
 		}
-		each(func(l *loop.Loop) { l.AdvanceClock(limit/10 + time.Second) })
+		each(func(l *loop.Loop) { l.Layer().AdvanceClock(limit/10 + time.Second) })
 		<-stopped
 		codes := []int{code(t, ends), code(t, ends), code(t, ends)}
 		if !slices.Equal(codes, []int{1001, 1001, 1001}) {

@@ -86,7 +86,7 @@ type Conn struct {
 	relayOnThread bool   // a function of Relay has panicked on the loop; now the thread calls it
 	protocol      uint16 // which of set.Subprotocols, counted from 1; 0: none
 
-	lastInput time.Duration // when the last input came, by the loop's clock (see Loop.Clock)
+	lastInput time.Duration // when the last input came, by the loop's clock (see LoopLayer.Clock)
 }
 
 // activeState is the state of a connection while it is at work. Its zero value, except link and
@@ -210,7 +210,7 @@ func (c *Conn) clock(t time.Time) time.Duration {
 	if t.IsZero() {
 		return 0
 	}
-	if at := c.thread.Loop().Clock(t); at != 0 {
+	if at := c.thread.Loop().Layer().Clock(t); at != 0 {
 		return at
 	}
 	return 1

@@ -112,7 +112,7 @@ var (
 type window struct {
 	b    [writeWindowSize]byte
 	n    int
-	used time.Duration // when last, see Loop.Clock
+	used time.Duration // when last, see LoopLayer.Clock
 }
 
 // bytes returns the bytes to which a message may refer, none for a nil window.

@@ -27,7 +27,7 @@ func TestKeepAliveTells(t *testing.T) {
 		c := &Conn{activeState: &activeState{link: link}, thread: th,
 			set: &Upgrader{PingInterval: time.Minute, IdleTimeout: 3 * time.Minute}}
 		for n := 1; n < 4; n++ {
-			th.Loop().AdvanceClock(4 * time.Minute)
+			th.Loop().Layer().AdvanceClock(4 * time.Minute)
 			th.Yield()
 			if left, err := c.keepAlive(); left != 0 || err != nil || link.pings != n {
 				t.Errorf("%v, %v after %d pings", left, err, link.pings)

@@ -54,7 +54,8 @@ func (f *subscription) framed(c *Conn, m *pubsub.Message) (p *PreparedMessage) {
 	defer func() {
 		if e := recover(); e != nil {
 			c.relayOnThread = true
-			c.thread.Loop().Logger().Error("websocket: a function given to Relay has panicked on the loop",
+			c.thread.Loop().Layer().Logger().Error(
+				"websocket: a function given to Relay has panicked on the loop",
 				"panic", e, "stack", string(debug.Stack()))
 		}
 	}()

@@ -47,13 +47,13 @@ func TestRelayNeedsNoCoroutine(t *testing.T) {
 		for i := range 3 {
 			var before int64
 			s.Unworked()
-			s.On(func(l *loop.Loop) { before = l.Resumes() })
+			s.On(func(l *loop.Loop) { before = l.Layer().Resumes() })
 			room.Publish(fmt.Append(nil, i))
 			for _, c := range all {
 				c.expect(text(fmt.Sprint(i)))
 			}
 			s.On(func(l *loop.Loop) { // under invariants, some of the kernels pretend to be full
-				if n := l.Resumes() - before; n > 5 && !invariants.Enabled {
+				if n := l.Layer().Resumes() - before; n > 5 && !invariants.Enabled {
 					t.Errorf("%d threads were resumed for 20 deliveries", n)
 				}
 			})
@@ -135,7 +135,7 @@ func TestRelayPanicsOnTheLoop(t *testing.T) {
 	var on atomic.Pointer[loop.Loop]
 	s := start(t, direct, hearing(room, func(m *pubsub.Message) *websocket.PreparedMessage {
 		calls.Add(1)
-		_ = on.Load().Current().Loop()
+		_ = on.Load().Layer().Current().Loop()
 		return framed(m)
 	}))
 	on.Store(s.All[0])

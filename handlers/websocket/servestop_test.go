@@ -139,7 +139,7 @@ func TestStopOfTheFull(t *testing.T) {
 					if err := c.WriteMessage(websocket.Binary, make([]byte, http2.DefaultWindow-4)); err != nil {
 						t.Error(err)
 					}
-					l.AdvanceClock(4 * time.Second) // more than the last words have
+					l.Layer().AdvanceClock(4 * time.Second) // more than the last words have
 					began = time.Now()
 				}}))
 	c := &client{s.Dial()}

@@ -47,14 +47,14 @@ type persistConn struct {
 // be, again is false, and the kernel is always asked.
 func (pc *persistConn) use(l *loop.Loop, again bool) *stream.Conn {
 	if pc.loop == l {
-		if (again && !pc.mayHaveInput && pc.looks < l.Polls() || sysio.Quiet(pc.fd)) &&
+		if (again && !pc.mayHaveInput && pc.looks < l.Layer().Polls() || sysio.Quiet(pc.fd)) &&
 			pc.stream.Reuse() {
 			return pc.stream
 		}
 		pc.close()
 		return nil
 	}
-	pc.loop.DeregisterIdle(pc.fd)
+	pc.loop.Layer().DeregisterIdle(pc.fd)
 	if sysio.Quiet(pc.fd) {
 		if s, err := stream.New(l, pc.fd); err == nil {
 			if pc.tls != nil {
@@ -70,7 +70,7 @@ func (pc *persistConn) use(l *loop.Loop, again bool) *stream.Conn {
 
 // close closes the connection. Any goroutine may call it.
 func (pc *persistConn) close() {
-	pc.loop.DeregisterIdle(pc.fd)
+	pc.loop.Layer().DeregisterIdle(pc.fd)
 	sendCloseNotify(pc.tls, pc.fd)
 	sysio.Close(pc.fd)
 }

@@ -423,7 +423,7 @@ func (l *Lease) Keep(s *stream.Conn, limit time.Duration) {
 		pc = l.conn
 		pc.fd, pc.loop, pc.stream = fd, s.Loop(), s
 		pc.served++
-		pc.looks = l.loop.Polls()
+		pc.looks = l.loop.Layer().Polls()
 	} else {
 		_ = s.Close()
 		l.server.closedEarly(0, l.now())

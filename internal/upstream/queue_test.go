@@ -36,7 +36,7 @@ func (c *client) Ended() {}
 func (r *route) askFor(from, line string, done chan<- got) {
 	l := r.loops.All[0]
 	_ = l.Post(func() {
-		l.Start(&client{netip.MustParseAddr(from), func(th *loop.Thread) {
+		l.Layer().Start(&client{netip.MustParseAddr(from), func(th *loop.Thread) {
 			r.tell(th, line, false, done)
 		}})
 	})
@@ -140,7 +140,7 @@ func TestKilledInQueue(t *testing.T) {
 	l := r[0].loops.All[0]
 	for i := range byte(crowd) {
 		_ = l.Post(func() {
-			l.Start(&client{netip.AddrFrom4([4]byte{192, 0, 2, i % 3}), func(th *loop.Thread) {
+			l.Layer().Start(&client{netip.AddrFrom4([4]byte{192, 0, 2, i % 3}), func(th *loop.Thread) {
 				lease := r[0].Lease()
 				defer lease.Release()
 				s, _, err := lease.Connect(th, upstream.Reused)

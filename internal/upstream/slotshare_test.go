@@ -18,7 +18,7 @@ func TestPressed(t *testing.T) {
 	l := c.r.loops.All[0]
 	look, pressed, ended := make(chan bool), make(chan bool), make(chan bool)
 	_ = l.Post(func() {
-		l.Start(&client{netip.MustParseAddr("192.0.2.2"), func(th *loop.Thread) {
+		l.Layer().Start(&client{netip.MustParseAddr("192.0.2.2"), func(th *loop.Thread) {
 			defer close(ended)
 			lease := c.r.Lease()
 			s, _, err := lease.Connect(th, upstream.Reused)

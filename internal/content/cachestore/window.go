@@ -87,9 +87,9 @@ func (f *Fill) makeRoom(t *loop.Thread, patience time.Duration) error {
 		case kept:
 			wait = slowDisk
 		case !room && f.led:
-			wait, bearable = f.lag(t.Loop().Clock(time.Now()), ledPatience)
+			wait, bearable = f.lag(t.Loop().Layer().Clock(time.Now()), ledPatience)
 		case !room && readers > 1 && patience >= 0:
-			wait, bearable = f.lag(t.Loop().Clock(time.Now()), patience)
+			wait, bearable = f.lag(t.Loop().Layer().Clock(time.Now()), patience)
 		}
 		f.mu.Unlock()
 		if trimmed {

@@ -15,7 +15,7 @@ import (
 // begin fills the buffer with the variables and the first bytes of the body, as far as these are
 // there.
 func (c *Call) begin() error {
-	c.buf = c.Req.Thread.Loop().TakeBuffer()
+	c.buf = c.Req.Thread.Loop().Layer().TakeBuffer()
 	out, err := c.protocol.AppendHead(c.buf[:0])
 	if err != nil {
 		return err
@@ -37,7 +37,7 @@ func (c *Call) dropBody() {
 // free releases the buffer.
 func (c *Call) free() {
 	if c.buf != nil {
-		c.Req.Thread.Loop().PutBuffer(c.buf)
+		c.Req.Thread.Loop().Layer().PutBuffer(c.buf)
 		c.buf, c.out = nil, nil
 	}
 }
@@ -123,7 +123,7 @@ func (c *Call) timeout() reverseproxy.Timeout {
 // still counts: so that is no error.
 func (c *Call) send() (sent bool, err error) {
 	if c.buf == nil {
-		c.buf = c.Req.Thread.Loop().TakeBuffer()
+		c.buf = c.Req.Thread.Loop().Layer().TakeBuffer()
 	}
 	if len(c.out) == 0 {
 		if c.out, err = c.protocol.AppendBody(c.buf[:0]); err != nil {
@@ -161,8 +161,8 @@ func (c *Call) send() (sent bool, err error) {
 // receive takes the bytes that have come.
 func (c *Call) receive() error {
 	c.Stream.GiveWay()
-	buf := c.Req.Thread.Loop().TakeBuffer()
-	defer c.Req.Thread.Loop().PutBuffer(buf) // also when the thread is killed
+	buf := c.Req.Thread.Loop().Layer().TakeBuffer()
+	defer c.Req.Thread.Loop().Layer().PutBuffer(buf) // also when the thread is killed
 	for got := 0; ; {
 		n, err := c.Stream.Read(buf[:])
 		switch {

@@ -190,8 +190,8 @@ func (f *Flow) WriteHeld(flush bool) error {
 	if f.clientFull || f.discard {
 		return nil
 	}
-	buf := f.req.Thread.Loop().TakeBuffer()
-	defer f.req.Thread.Loop().PutBuffer(buf) // also when the thread is killed
+	buf := f.req.Thread.Loop().Layer().TakeBuffer()
+	defer f.req.Thread.Loop().Layer().PutBuffer(buf) // also when the thread is killed
 	for !f.clientFull && f.spool.len() > 0 {
 		room := f.duplex.Room()
 		n, err := f.spool.read(buf[:min(len(buf), max(room, waitBytes))])

@@ -29,7 +29,7 @@ func (f *Flow) AwaitRoom(up *upstream.Lease, read bool, sources ...loop.Source) 
 		return nil
 	}
 	l := f.req.Thread.Loop()
-	if now := l.Clock(l.Time()); f.checkedAt == 0 || now-f.checkedAt >= checkInterval {
+	if now := l.Layer().Clock(l.Time()); f.checkedAt == 0 || now-f.checkedAt >= checkInterval {
 		f.checkedAt = now
 		f.setMinRate(up.CrowdedFor(f.req.Thread, CrowdedAfter))
 	}

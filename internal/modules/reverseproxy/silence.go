@@ -49,5 +49,5 @@ func (c *Call) SincePing(limit, upstream time.Duration, both bool) time.Duration
 		return 0
 	}
 	l := c.Req.Thread.Loop()
-	return last + limit - l.Clock(l.Time())
+	return last + limit - l.Layer().Clock(l.Time())
 }

@@ -48,7 +48,7 @@ func TestWaitOfAStuckLoop(t *testing.T) {
 		t.Errorf("Wait: %v", err)
 	}
 	close(release)
-	if err := (<-ended).AwaitEnd(time.Now().Add(time.Minute), time.Minute); err != nil {
+	if err := (<-ended).Layer().AwaitEnd(time.Now().Add(time.Minute), time.Minute); err != nil {
 		t.Error(err)
 	}
 }

@@ -274,7 +274,7 @@ func (s *server) dumpThreads(w http.ResponseWriter, r *http.Request) {
 	ctx, cancel := context.WithTimeout(r.Context(), answerWait)
 	defer cancel()
 	answers := askLoops(ctx, s.loops, func(i int) (all []threadLine) {
-		s.loops[i].EachThread(idle, func(t loop.ThreadState) {
+		s.loops[i].Layer().EachThread(idle, func(t loop.ThreadState) {
 			line := threadLine{ThreadState: t}
 			if d, ok := t.Task.(describer); ok {
 				line.what = d.Describe()

@@ -232,7 +232,7 @@ func (s *server) awaitLoops() error {
 	var waiting sync.WaitGroup
 	stuck := make([]error, len(s.loops))
 	for i, l := range s.loops {
-		waiting.Go(func() { stuck[i] = l.AwaitEnd(s.until, stuckLimit) })
+		waiting.Go(func() { stuck[i] = l.Layer().AwaitEnd(s.until, stuckLimit) })
 	}
 	waiting.Wait()
 	errs := []error{errors.Join(stuck...)}

@@ -68,7 +68,7 @@ func (c *connection) count() bool {
 // now returns the present turn's time on the loop's clock.
 func (c *connection) now() time.Duration {
 	l := c.port.loop
-	return l.Clock(l.Time())
+	return l.Layer().Clock(l.Time())
 }
 
 // Run implements loop.Task.
@@ -188,7 +188,7 @@ func (c *connection) addBytes() {
 func (c *connection) log() {
 	l := c.port.loop
 	e := accesslog.Connection{Remote: c.remote, Time: l.Time(),
-		Duration: l.Clock(time.Now()) - c.tunnel.Began,
+		Duration: l.Layer().Clock(time.Now()) - c.tunnel.Began,
 		Received: c.tunnel.Client.Got, Sent: c.tunnel.Up.Got, Name: c.name, Result: string(c.result),
 		TLSVersion: c.version, CipherSuite: c.suite}
 	e.Upstream, e.Connect, _ = c.lease.Timing()

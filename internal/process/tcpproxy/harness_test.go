@@ -75,7 +75,7 @@ func (s *running) parse(text string) (*config.Config, error) {
 
 // skip puts the loop's clock forward.
 func (s *running) skip(d time.Duration) {
-	loops.On(s.t, s.loops.All[0], func(l *loop.Loop) { l.AdvanceClock(d) })
+	loops.On(s.t, s.loops.All[0], func(l *loop.Loop) { l.Layer().AdvanceClock(d) })
 }
 
 // log returns the lines of the access log, of which there must come so many.

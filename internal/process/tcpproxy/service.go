@@ -264,7 +264,7 @@ func (p *port) accept(fd int, remote netip.AddrPort) {
 	c.tunnel.Began = c.now()
 	why := refusal(-1)
 	switch {
-	case p.loop.SpareInUse(): // the upstream takes another one
+	case p.loop.Layer().SpareInUse(): // the upstream takes another one
 		why = noDescriptor
 	case s.trusted != nil && !s.trusted.Contains(remote.Addr()):
 		why = untrustedProxy

@@ -130,7 +130,7 @@ func Skip(t testing.TB, d time.Duration, all ...*loop.Loop) {
 		return done
 	})
 	for _, l := range all {
-		On(t, l, func(l *loop.Loop) { l.AdvanceClock(d) })
+		On(t, l, func(l *loop.Loop) { l.Layer().AdvanceClock(d) })
 	}
 	Settle(t, all...)
 }

@@ -45,7 +45,7 @@ var errSilent = errors.New("the connection is dead")
 // now returns the time of this turn.
 func (s *Session) now() time.Duration {
 	l := s.thread.Loop()
-	return l.Clock(l.Time())
+	return l.Layer().Clock(l.Time())
 }
 
 // nextDeadline returns when something has to be done if nothing comes.
@@ -110,4 +110,4 @@ func (s *Session) servedEnough() bool {
 func (st *Stream) LastPing() time.Duration { return st.s.lastServerPing }
 
 // Since reports whether the connection was made at t or later.
-func (s *Session) Since(t time.Time) bool { return s.born >= s.thread.Loop().Clock(t) }
+func (s *Session) Since(t time.Time) bool { return s.born >= s.thread.Loop().Layer().Clock(t) }

@@ -79,7 +79,7 @@ func Start(l *loop.Loop, fd int, c *tls.Conn, carry func(net.Conn), keep Lifetim
 		s.sink = c
 		carry(&s.stream)
 	}
-	s.limits, s.born = keep, l.Clock(time.Now()) // and not this turn's time: see Since
+	s.limits, s.born = keep, l.Layer().Clock(time.Now()) // and not this turn's time: see Since
 	s.lastFrame, s.idleSince = s.born, s.born
 	s.Gather()
 	s.Out = append(s.Out, http2.Preface...)

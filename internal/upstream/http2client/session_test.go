@@ -262,7 +262,7 @@ func TestCancel(t *testing.T) {
 		st.Close()
 	})
 	<-begun
-	ls.On(func(l *loop.Loop) { l.AdvanceClock(2 * wait.Patience) })
+	ls.On(func(l *loop.Loop) { l.Layer().AdvanceClock(2 * wait.Patience) })
 	if c := <-code; http2.Code(c) != http2.Cancel {
 		t.Error(c)
 	}
