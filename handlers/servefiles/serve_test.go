@@ -19,6 +19,7 @@ import (
 	"github.com/lwango/lwango/handlers"
 	"github.com/lwango/lwango/handlers/servefiles"
 	"github.com/lwango/lwango/internal/modules/around"
+	"github.com/lwango/lwango/internal/test/files"
 	"github.com/lwango/lwango/internal/test/logtext"
 	"github.com/lwango/lwango/internal/test/modes"
 	"github.com/lwango/lwango/internal/test/module"
@@ -29,98 +30,18 @@ import (
 func TestPaths(t *testing.T) {
 	root := tree(t)
 	modes.Run(t, func(t *testing.T, m modes.Mode) {
-		s := start(t, m, root, "/", nil)
-		below := start(t, m, root, "/static", nil)
-		for _, c := range []struct {
-			server *server.Server
-			line   string
-			status int
-			want   string // the body of a 200, the Location of a 301
-			why    string
-		}{
-			{s, "GET /a.txt", 200, "0123456789", ""},
-			{s, "GET /a.txt?query", 200, "0123456789", "a query means nothing to a file"},
-			{s, "GET /", 200, "<h1>root</h1>", "the index file"},
-			{s, "GET /index.html", 200, "<h1>root</h1>", "by its own name"},
-			{s, "GET /sub/", 200, "<h1>sub</h1>", ""},
-			{s, "GET /sub", 301, "/sub/",
-				"a folder without its slash: relative links in it would go wrong"},
-			{s, "GET /sub?x=1&y", 301, "/sub/?x=1&y", "the query is kept"},
-			{s, "GET /sub?x=\xff\u00e4[]", 301, "/sub/?x=%FF%C3%A4%5B%5D",
-				"but for what no address can have"},
-			{s, "GET /a%20b", 301, "/a%20b/", "escaped again"},
-			{s, "GET /with%5Cbackslash", 301, "/with%5Cbackslash/",
-				"browsers take a backslash for a slash"},
-			{s, "GET //sub", 301, "/sub/", "never a Location that names a server"},
-			{s, "GET /%2Fsub", 301, "/%2Fsub/", ""},
-			{s, "GET //evil.example/../sub", 301, "/sub/", ""},
-			{s, "GET /noindex", 301, "/noindex/", "also if there is no index file"},
-			{s, "GET /noindex/", 404, "", "folders are not listed"},
-			{s, "GET /folderindex/", 404, "", "the index file is a folder"},
-			{s, "GET /a.txt/", 404, "", "a file is no folder"},
-			{s, "GET /a.txt/x", 404, "", ""},
-			{s, "GET /nothing", 404, "", ""},
-			{s, "GET /nothing/", 404, "", ""},
-			{s, "GET /A.txt", 404, "", "names have case"},
-			{s, "GET /empty.txt", 200, "", "an empty file"},
-			{s, "GET /small.bin", 200, big[:16<<10], "as long as is sent in one write"},
-			{s, "GET /big.bin", 200, big, "sendfile"},
-			{s, "GET /a%20b/%C3%A9%3F.txt", 200, "odd", "decoded"},
-			{s, "GET /sub/../a.txt", 200, "0123456789", "dot segments are resolved before"},
-			{s, "GET /../a.txt", 400, "", "never above the root"},
-			{s, "GET /%2e%2e/outside.txt", 400, "", ""},
-			{s, "GET /sub/..%2f..%2foutside.txt", 400, "", ""},
-			{s, "GET /a.txt%00.html", 400, "", "a zero byte would end the name for the kernel"},
-			{s, "GET /link-file", 200, "0123456789", "links within the folder work"},
-			{s, "GET /link-folder/page.html", 200, "<h1>page</h1>", ""},
-			{s, "GET /link-folder", 301, "/link-folder/", ""},
-			{s, "GET /noindex/link-up", 200, "<h1>page</h1>", "upwards too"},
-			{s, "GET /link-out", 404, "", "a way out"},
-			{s, "GET /link-out-folder/x.txt", 404, "", ""},
-			{s, "GET /link-absolute", 404, "", "absolute links lead out, wherever they end"},
-			{s, "GET /link-loop", 404, "", ""},
-			{s, "GET /link-broken", 404, "", ""},
-			{s, "GET /link-magic", 404, "", ""},
-			{s, "GET /link-device", 404, "", ""},
-			{s, "GET /fifo", 404, "", "does not wait for a writer"},
-			{s, "GET /socket", 404, "", ""},
-			{s, "GET /" + strings.Repeat("x", 300), 404, "", "longer than a name can be"},
-			{s, "GET /" + strings.Repeat("x/", 3000), 404, "", "longer than a path can be"},
-			{s, "GET /.hidden", 404, "", "dot files"},
-			{s, "GET /%2ehidden", 404, "", "however they are written"},
-			{s, "GET /.git/config", 404, "", "and what lies in hidden folders"},
-			{s, "GET /.git", 404, "", "a 301 would tell that it is there"},
-			{s, "GET /sub/.env", 404, "", ""},
-			{s, "GET /.well-known/token", 200, "token", "RFC 8615"},
-			{s, "GET /.well-known", 301, "/.well-known/", ""},
-			{s, "GET /.well-known/.secret", 404, "", "hidden within it"},
-			{s, "GET /.well-knownx/token", 404, "", "another name"},
-			{s, "GET /sub/.well-known/token", 404, "", "at the top only"},
-			{below, "GET /static/a.txt", 200, "0123456789", "below a prefix"},
-			{below, "GET /static/", 200, "<h1>root</h1>", ""},
-			{below, "GET /static", 301, "/static/", "the prefix is a folder too"},
-			{below, "GET /static?x", 301, "/static/?x", ""},
-			{below, "GET /static/sub", 301, "/static/sub/",
+		files.Paths(t, start(t, m, root, "/", nil), nil)
+		files.Paths(t, start(t, m, root, "/static", nil), []files.Path{
+			{"GET /static/a.txt", 200, "0123456789", "below a prefix"},
+			{"GET /static/", 200, "<h1>root</h1>", ""},
+			{"GET /static", 301, "/static/", "the prefix is a folder too"},
+			{"GET /static?x", 301, "/static/?x", ""},
+			{"GET /static/sub", 301, "/static/sub/",
 				"the whole path, not what is below the prefix"},
-			{below, "GET /static/.git/config", 404, "", ""},
-			{below, "GET /static/../a.txt", 404, "", "another route's path"},
-			{below, "GET /staticx", 404, "", ""},
-		} {
-			got := c.server.Request(c.line, nil, "")
-			body := got.Text
-			if got.StatusCode == 301 {
-				body = got.Header.Get("Location")
-			}
-			if got.StatusCode != c.status || body != c.want && c.status < 400 {
-				t.Errorf("%.60s: got %d %.60q, want %d %.60q (%s)", c.line, got.StatusCode, body,
-					c.status, c.want, c.why)
-			}
-			if strings.Contains(got.Text, "secret") ||
-				got.StatusCode >= 400 &&
-					(got.Header.Get("ETag") != "" || got.Header.Get("Last-Modified") != "") {
-				t.Errorf("%s: gives away %v %q", c.line, got.Header, got.Text)
-			}
-		}
+			{"GET /static/.git/config", 404, "", ""},
+			{"GET /static/../a.txt", 404, "", "another route's path"},
+			{"GET /staticx", 404, "", ""},
+		})
 	}, modes.Plain, modes.Direct)
 }
 
@@ -178,40 +99,7 @@ func TestFollowSymlinks(t *testing.T) {
 	}
 }
 
-func TestMethods(t *testing.T) {
-	s := start(t, modes.Plain, tree(t), "/", nil)
-	for _, c := range []struct {
-		line   string
-		status int
-		length int64
-		allow  string
-	}{
-		{"GET /a.txt", 200, 10, ""},
-		{"HEAD /a.txt", 200, 10, ""},
-		{"HEAD /big.bin", 200, 100_000, ""},
-		{"HEAD /empty.txt", 200, 0, ""},
-		{"HEAD /sub", 301, 0, ""},
-		{"OPTIONS /a.txt", 204, -1, "GET, HEAD, OPTIONS"},
-		{"POST /a.txt", 405, -1, "GET, HEAD, OPTIONS"},
-		{"PUT /nothing", 405, -1, "GET, HEAD, OPTIONS"},
-		{"DELETE /", 405, -1, "GET, HEAD, OPTIONS"},
-		{"PURGE /a.txt", 405, -1, "GET, HEAD, OPTIONS"},
-		{"PATCH /.git", 405, -1, "GET, HEAD, OPTIONS"},
-	} {
-		got := s.Request(c.line, nil, "")
-		if got.StatusCode != c.status || got.Header.Get("Allow") != c.allow ||
-			c.length >= 0 && got.ContentLength != c.length {
-			t.Errorf("%s: got %d, Content-Length %d, Allow %q", c.line, got.StatusCode,
-				got.ContentLength, got.Header.Get("Allow"))
-		}
-	}
-	get, head := s.Request("GET /a.txt", nil, ""), s.Request("HEAD /a.txt", nil, "")
-	get.Header.Del("Date")
-	head.Header.Del("Date")
-	if fmt.Sprint(get.Header) != fmt.Sprint(head.Header) {
-		t.Errorf("HEAD has other fields than GET:\n%v\n%v", head.Header, get.Header)
-	}
-}
+func TestMethods(t *testing.T) { files.Methods(t, start(t, modes.Plain, tree(t), "/", nil)) }
 
 func TestFields(t *testing.T) {
 	root := tree(t)

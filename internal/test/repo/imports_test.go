@@ -59,6 +59,7 @@ var only = map[string][]string{
 		"internal/base/sysio", "fastcgi/internal/fcgitest", "internal/process/server",
 		"internal/process/top", "internal/process/accesslog", "internal/process/config",
 		"internal/process/sockets", "internal/test/*", "lwangotest", "samples/tail", "samples/upload",
+		"samples/ring", "samples/ring/uring",
 		"internal/process/confine"},
 	"net/http": {"", "lwangotest", "conn", "client", "handlers", "handlers/*", "fastcgi",
 		"internal/modules/compression", "internal/modules/gateway", "internal/modules/reverseproxy",

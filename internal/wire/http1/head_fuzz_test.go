@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/lwango/lwango/internal/base/ascii"
+	"github.com/lwango/lwango/internal/test/headrows"
 	"github.com/lwango/lwango/internal/wire/http1"
 )
 
@@ -97,11 +98,11 @@ func peer(t *testing.T, h *http1.Head, head []byte) {
 }
 
 func FuzzHead(f *testing.F) {
-	for _, tt := range goodHeads {
-		f.Add([]byte(tt.raw), uint(7))
+	for _, tt := range headrows.Good {
+		f.Add([]byte(tt.Raw), uint(7))
 	}
-	for _, tt := range badHeads {
-		f.Add([]byte(tt.raw), uint(20))
+	for _, tt := range headrows.Bad {
+		f.Add([]byte(tt.Raw), uint(20))
 	}
 	f.Add([]byte("GET / HTTP/1.1\r\nHost: a\r\nConnection: \u212aeep-alive\r\n\r\n"), uint(3))
 	f.Add([]byte("GET http://a%C3%A9/ HTTP/1.1\r\nHost: a\r\n\r\n"), uint(3))

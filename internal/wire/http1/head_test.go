@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/lwango/lwango/internal/test/headrows"
 	"github.com/lwango/lwango/internal/test/must"
 	"github.com/lwango/lwango/internal/wire/http1"
 )
@@ -77,19 +78,19 @@ func ways(raw string, f func(cuts ...int)) {
 }
 
 func TestGoodHeads(t *testing.T) {
-	for _, tt := range goodHeads {
+	for _, tt := range headrows.Good {
 		const next = "GET /next HTTP/1.1\r\n" // of which not a byte may be touched
-		ways(tt.raw+next, func(cuts ...int) {
+		ways(tt.Raw+next, func(cuts ...int) {
 			var h http1.Head
-			n, err := parse(&h, tt.raw+next, cuts...)
-			if err != nil || n != len(tt.raw) {
-				t.Fatalf("%.200q cut at %v: n = %d, err = %v", tt.raw, cuts, n, err)
+			n, err := parse(&h, tt.Raw+next, cuts...)
+			if err != nil || n != len(tt.Raw) {
+				t.Fatalf("%.200q cut at %v: n = %d, err = %v", tt.Raw, cuts, n, err)
 			}
-			if got := describe(&h, []byte(tt.raw)); got != tt.want {
-				t.Fatalf("%.200q cut at %v\n got %s\nwant %s", tt.raw, cuts, got, tt.want)
+			if got := describe(&h, []byte(tt.Raw)); got != tt.Want {
+				t.Fatalf("%.200q cut at %v\n got %s\nwant %s", tt.Raw, cuts, got, tt.Want)
 			}
-			if again, err := h.Parse([]byte(tt.raw + next)); again != n || err != nil {
-				t.Fatalf("%.200q: a second call gives %d, %v", tt.raw, again, err)
+			if again, err := h.Parse([]byte(tt.Raw + next)); again != n || err != nil {
+				t.Fatalf("%.200q: a second call gives %d, %v", tt.Raw, again, err)
 			}
 		})
 	}
@@ -97,15 +98,15 @@ func TestGoodHeads(t *testing.T) {
 
 func TestBadHeads(t *testing.T) {
 	var h http1.Head
-	for _, tt := range badHeads {
-		ways(tt.raw, func(cuts ...int) {
+	for _, tt := range headrows.Bad {
+		ways(tt.Raw, func(cuts ...int) {
 			h.Reset() // of whatever the row before left
-			n, err := parse(&h, tt.raw, cuts...)
-			if n != 0 || err != tt.want {
-				t.Fatalf("%.200q cut at %v: n = %d, err = %v, want %v", tt.raw, cuts, n, err, tt.want)
+			n, err := parse(&h, tt.Raw, cuts...)
+			if n != 0 || err != tt.Want {
+				t.Fatalf("%.200q cut at %v: n = %d, err = %v, want %v", tt.Raw, cuts, n, err, tt.Want)
 			}
-			if n, err := h.Parse([]byte(tt.raw)); n != 0 || err != tt.want {
-				t.Fatalf("%.200q: a second call gives %d, %v", tt.raw, n, err)
+			if n, err := h.Parse([]byte(tt.Raw)); n != 0 || err != tt.Want {
+				t.Fatalf("%.200q: a second call gives %d, %v", tt.Raw, n, err)
 			}
 		})
 	}
@@ -115,16 +116,16 @@ func TestBadHeads(t *testing.T) {
 // leaks into it.
 func TestBadHeadsPipelined(t *testing.T) {
 	const good = "GET /first HTTP/1.1\r\nHost: first\r\n\r\n"
-	for _, tt := range badHeads {
+	for _, tt := range headrows.Bad {
 		var h http1.Head
-		raw := good + tt.raw
+		raw := good + tt.Raw
 		n, err := parse(&h, raw)
 		if n != len(good) || err != nil || describe(&h, []byte(raw)) != "GET 1.1 path=/first host=first" {
-			t.Fatalf("before %.200q: n = %d, err = %v, %s", tt.raw, n, err, describe(&h, []byte(raw)))
+			t.Fatalf("before %.200q: n = %d, err = %v, %s", tt.Raw, n, err, describe(&h, []byte(raw)))
 		}
 		h.Reset()
-		if n, err := parse(&h, raw[n:]); n != 0 || err != tt.want {
-			t.Fatalf("%.200q: n = %d, err = %v, want %v", tt.raw, n, err, tt.want)
+		if n, err := parse(&h, raw[n:]); n != 0 || err != tt.Want {
+			t.Fatalf("%.200q: n = %d, err = %v, want %v", tt.Raw, n, err, tt.Want)
 		}
 	}
 }

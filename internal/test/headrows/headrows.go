@@ -1,4 +1,6 @@
-package http1_test
+// Package headrows has heads of requests, as they come, for the tests of the parser and of servers
+// that use it.
+package headrows
 
 import (
 	"strings"
@@ -6,9 +8,9 @@ import (
 	"github.com/lwango/lwango/internal/wire/http1"
 )
 
-// goodHeads are heads and what must be understood, in describe's words. Fields are not repeated
-// there.
-var goodHeads = []struct{ raw, want string }{
+// Good are heads and what must be understood, in the words of the parser's test. Fields are not
+// repeated there.
+var Good = []struct{ Raw, Want string }{
 	{"GET / HTTP/1.1\r\nHost: a\r\n\r\n", "GET 1.1 path=/ host=a"},
 	{"GET / HTTP/1.0\r\n\r\n", "GET 1.0 path=/"},
 	{"GET / HTTP/1.0\r\nHost: a\r\nConnection: Keep-Alive\r\n\r\n",
@@ -73,10 +75,10 @@ var goodHeads = []struct{ raw, want string }{
 	{"GET / HTTP/1.0\r\n" + strings.Repeat("a:\r\n", http1.MaxFields) + "\r\n", "GET 1.0 path=/"},
 }
 
-// badHeads are refused with exactly that error.
-var badHeads = []struct {
-	raw  string
-	want *http1.Error
+// Bad are refused with exactly that error.
+var Bad = []struct {
+	Raw  string
+	Want *http1.Error
 }{
 	{strings.Repeat("\r\n", 9) + "GET / HTTP/1.1\r\nHost: a\r\n\r\n", http1.ErrEmptyLines},
 	{"\nGET / HTTP/1.1\r\nHost: a\r\n\r\n", http1.ErrBareLF},

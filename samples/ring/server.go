@@ -1,0 +1,214 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/netip"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/lwango/lwango/internal/base/sysio"
+	"github.com/lwango/lwango/internal/wire/http1"
+)
+
+// server is what all connections share.
+type server struct {
+	// Settings, and descriptors.
+	text                     string // the answer to everything; "" for files
+	most                     int    // connections
+	idle, head, stall, grace time.Duration
+	listener, root           int
+	stop                     int // can be read when the server is to stop
+
+	connections map[*connection]None
+	places      int      // connections, and tasks that accept one
+	waiting     []*fiber // tasks that are to accept one, and have no place
+	full        bool     // no connection is idle that could make room
+	stopping    bool
+
+	line   []byte // room for the head of an answer
+	date   []byte // of this second
+	second int64
+
+	reported time.Time // when the last line was logged, for the lines that may be many
+	silent   int       // how many were not logged since
+}
+
+var (
+	errStop     = errors.New("the server stops")
+	errReplaced = errors.New("the place of this idle connection is needed for another one")
+)
+
+// acceptors is how many tasks accept. A ring takes one connection for each entry, so this is how
+// many a turn may bring.
+const acceptors = 16
+
+// serve accepts connections until the server is to stop. Then it gives answers that are under way
+// some time.
+func (s *server) serve(c *Context) (None, error) {
+	s.connections = make(map[*connection]None)
+	return None{}, WithScope(c, s.report, func(all *Scope) error {
+		accept := Then(UponError(s.accept, s.pause), func(c *Context, fd int) (None, error) {
+			if fd >= 0 {
+				k := &connection{server: s, fd: fd}
+				s.connections[k] = None{}
+				all.Spawn(k.serve)
+			}
+			return None{}, nil
+		})
+		tasks := []Task[None]{func(c *Context) (None, error) {
+			if err := c.Readable(s.stop); err != nil {
+				return None{}, err
+			}
+			return None{}, errStop
+		}}
+		for range acceptors {
+			tasks = append(tasks, forever(accept))
+		}
+		_, err := WhenAll(tasks...)(c)
+		_ = unix.Close(s.listener)
+		if err != errStop {
+			return err
+		}
+		slog.Info("stopping", "connections", len(s.connections))
+		s.stopping = true
+		for k := range s.connections {
+			if k.waits {
+				k.fiber.cancel(errStop)
+			}
+		}
+		if !all.Join(s.grace) {
+			all.Cancel(errStop)
+		}
+		return nil
+	})
+}
+
+// forever is t, again and again until it fails.
+func forever[T any](t Task[T]) Task[T] {
+	return func(c *Context) (value T, err error) {
+		for err == nil {
+			value, err = t(c)
+		}
+		return value, err
+	}
+}
+
+// accept accepts a connection when there is a place for it.
+func (s *server) accept(c *Context) (fd int, err error) {
+	for s.places >= s.most {
+		if len(s.connections) >= s.most { // the other places are of tasks that accept
+			s.makeRoom()
+		}
+		s.waiting = append(s.waiting, c.running)
+		if err := c.Park(); err != nil {
+			return -1, err
+		}
+	}
+	s.places++
+	if fd, err = c.Accept(s.listener); err != nil {
+		s.leave()
+	}
+	return fd, err
+}
+
+// leave gives a place back.
+func (s *server) leave() {
+	s.places--
+	s.full = false
+	if len(s.waiting) > 0 {
+		s.waiting[0].unpark()
+		s.waiting = s.waiting[1:]
+	}
+}
+
+// pause decides what an error of accept means. Without descriptors it lets some time pass, in which
+// connections end.
+func (s *server) pause(c *Context, err error) (fd int, _ error) {
+	switch {
+	case sysio.Exhausted(err):
+		s.log("accepting pauses", "error", err)
+		s.makeRoom()
+		return -1, c.Sleep(100 * time.Millisecond)
+	case errors.Is(err, unix.ECONNABORTED), errors.Is(err, unix.EPROTO), errors.Is(err, unix.EPERM):
+		return -1, nil // the client has left, or a firewall has refused it
+	}
+	return -1, err
+}
+
+// makeRoom ends the connection that has been idle for the longest time. If none is, connections end
+// with their present answer until there is room.
+func (s *server) makeRoom() {
+	var oldest *connection
+	for k := range s.connections {
+		if k.idle && (oldest == nil || k.since < oldest.since) {
+			oldest = k
+		}
+	}
+	if oldest == nil {
+		s.full = true
+		s.log("no room for another connection", "connections", len(s.connections))
+		return
+	}
+	oldest.fiber.cancel(errReplaced)
+}
+
+// report logs the error of a connection.
+func (s *server) report(err error) { s.log("connection ended", "error", err) }
+
+// log logs a line, but one each second at most: many clients may fail at once.
+func (s *server) log(message string, args ...any) {
+	if time.Since(s.reported) < time.Second {
+		s.silent++
+		return
+	}
+	slog.Warn(message, append(args, "not_logged", s.silent)...)
+	s.reported, s.silent = time.Now(), 0
+}
+
+// now returns the Date of an answer.
+func (s *server) now() []byte {
+	if now := time.Now(); now.Unix() != s.second {
+		s.second, s.date = now.Unix(), http1.AppendDate(s.date[:0], now)
+	}
+	return s.date
+}
+
+// listen opens a listening socket. Package net is not for it: its sockets are O_NONBLOCK, and
+// operations of a ring fail with EAGAIN there and do not wait.
+func listen(address string) (fd int, err error) {
+	resolved, err := net.ResolveTCPAddr("tcp", address)
+	if err != nil {
+		return -1, err
+	}
+	at := resolved.AddrPort()
+	if !at.IsValid() || !at.Addr().IsValid() {
+		at = netip.AddrPortFrom(netip.IPv6Unspecified(), uint16(resolved.Port))
+	}
+	at = netip.AddrPortFrom(at.Addr().Unmap(), at.Port())
+	sa, err := sysio.Sockaddr(at)
+	if err != nil {
+		return -1, err
+	}
+	family := unix.AF_INET6
+	if at.Addr().Is4() {
+		family = unix.AF_INET
+	}
+	fd, err = unix.Socket(family, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return -1, err
+	}
+	_ = unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_REUSEADDR, 1)
+	_ = unix.SetsockoptInt(fd, unix.IPPROTO_TCP, unix.TCP_NODELAY, 1) // accepted sockets inherit it
+	if err = unix.Bind(fd, sa); err == nil {
+		err = unix.Listen(fd, 4096)
+	}
+	if err != nil {
+		_ = unix.Close(fd)
+		return -1, fmt.Errorf("cannot listen on %s: %w", address, err)
+	}
+	return fd, nil
+}
