@@ -11,19 +11,19 @@ import (
 
 	"github.com/lwango/lwango/internal/base/ascii"
 	"github.com/lwango/lwango/internal/wire/http1"
-	"github.com/lwango/lwango/loop"
 )
 
 // HTTP makes a Handler of an http.Handler, which may block. A request like those that it has
-// answered at once runs it in place (see loop.RunInPlace): the loop waits for it, and goes on
-// without it if that takes a moment. Other requests run it on a goroutine each. In both cases it is
-// off the loop, and may lock its OS thread; if it returns without having unlocked that, the thread
-// goes on to other handlers. A connection may have one of these goroutines. Those of HTTP/2 may
-// have MaxConnections more together, and one client address as many as are free, half of these if
-// it is alone; a request beyond that gets 503. The thread stays with the request until the handler
-// returns, and carries body and answer between client and handler, up to 32 KiB at a time, or 64
-// KiB once one side has filled that, so that neither side gets ahead of the other. In bulk, without
-// TLS and encoders, the handler's goroutine moves the bytes itself.
+// answered at once runs it in place (see loop.ThreadLayer.RunInPlace): the loop waits for it,
+// and goes on without it if that takes a moment. Other requests run it on a goroutine each. In
+// both cases it is off the loop, and may lock its OS thread; if it returns without having
+// unlocked that, the thread goes on to other handlers. A connection may have one of these
+// goroutines. Those of HTTP/2 may have MaxConnections more together, and one client address as
+// many as are free, half of these if it is alone; a request beyond that gets 503. The thread
+// stays with the request until the handler returns, and carries body and answer between client
+// and handler, up to 32 KiB at a time, or 64 KiB once one side has filled that, so that neither
+// side gets ahead of the other. In bulk, without TLS and encoders, the handler's goroutine moves
+// the bytes itself.
 //
 // The http.Request is a complete copy; only the http.Server in its context is a stand-in. Its URL
 // is the target as it was sent, not cleaned, and with the route's prefix: http.StripPrefix and
@@ -44,7 +44,7 @@ import (
 func HTTP(h http.Handler) Handler {
 	all := new(habits)
 	return func(req *Request, resp *Response) int {
-		c := newBridge(req.x)
+		c := newBridge(req.x, h)
 		c.habit = all.of(req.Method(), req.Path())
 		body := io.ReadCloser(http.NoBody)
 		if req.head.HasBody() {
@@ -54,26 +54,13 @@ func HTTP(h http.Handler) Handler {
 		if std == nil {
 			return http.StatusBadRequest
 		}
-		c.req = std
 		var ok bool
 		if c.ended, ok = req.takeBridge(); !ok {
 			resp.Header().Set("Retry-After", "1")
 			return http.StatusServiceUnavailable
 		}
-		w := &httpWriter{answerWriter{to: c, req: std, log: req.x.set.Logger, server: req.x.c.port.server,
-			declared: -1}}
-		hijacks := req.hijacks()
-		if l := req.Thread.Loop(); c.habit.short() {
-			l.Layer().RunInPlace(func(p loop.InPlace) {
-				c.place = p
-				c.run(h, w, hijacks)
-			}, c.habit.slow)
-		} else {
-			l.Layer().StartGoroutine(func() {
-				growStack()
-				c.run(h, w, hijacks)
-			})
-		}
+		c.writer = httpWriter{answerWriter{to: c, req: std, log: req.x.set.Logger,
+			server: req.x.c.port.server, declared: -1}}
 		return c.serve(req, resp)
 	}
 }

@@ -10,11 +10,10 @@ import (
 
 // The thread's side of a bridge.
 
-// serve carries body and answer until the handler has returned. It waits for that even if the
-// client has left, so that a handler that does not notice still counts as a connection.
+// serve runs the handler, and carries body and answer until it has returned. It waits for that even
+// if the client has left, so that a handler that does not notice still counts as a connection.
 func (c *bridge) serve(req *Request, resp *Response) int {
 	x := req.x
-	req.KeepWaiting(true)
 	logged := false // a panic of the handler was passed on
 	defer func() {  // also when the thread is killed
 		c.duplex.drop()
@@ -24,7 +23,7 @@ func (c *bridge) serve(req *Request, resp *Response) int {
 		if e, ok := c.panicked.(*loop.PanicError); ok && !logged {
 			x.c.port.server.panics.Add(1)
 			x.set.Logger.Error("conn: panic in a handler", "panic", e.Value,
-				"request_id", RequestID(c.req.Context()), "target", c.req.RequestURI,
+				"request_id", RequestID(c.writer.req.Context()), "target", c.writer.req.RequestURI,
 				"stack", string(e.Stack))
 		}
 		c.left, c.resp = true, nil // the handler may go on for hours, with a hijacked connection
@@ -33,6 +32,14 @@ func (c *bridge) serve(req *Request, resp *Response) int {
 		release(&c.outBuf)
 		release(&c.inBuf)
 	}()
+	if c.begin() {
+		if c.panicked != nil {
+			logged = true
+			panic(c.panicked)
+		}
+		return c.answer(resp)
+	}
+	req.KeepWaiting(true)
 	c.duplex.begin(x)
 	c.resp = resp
 	for {
@@ -61,6 +68,32 @@ func (c *bridge) serve(req *Request, resp *Response) int {
 		logged = true
 		panic(c.panicked)
 	}
+	return resp.early
+}
+
+// begin runs the handler, in place or on a goroutine, and reports whether it has returned.
+func (c *bridge) begin() bool {
+	t := c.thread.Layer()
+	if !c.habit.short() || !t.MayRunInPlace() {
+		t.Loop().Layer().StartGoroutine(func() {
+			growStack()
+			c.run(loop.InPlace{})
+		})
+		return false
+	}
+	took, returned := t.RunInPlace(c.run)
+	c.habit.noteInPlace(took, returned)
+	return returned
+}
+
+// answer sends the answer of a handler that has returned in place.
+func (c *bridge) answer(resp *Response) int {
+	resp.x.via.setWriteDeadline(c.limits.write)
+	if resp.manner == native {
+		resp.open(c.status, c.header)
+	}
+	resp.trailer = c.trailer
+	_, _ = resp.Write(c.out)
 	return resp.early
 }
 

@@ -7,8 +7,8 @@ import (
 )
 
 // habits remembers which requests an http.Handler answers at once. Those run in place, on their
-// loop (see loop.RunInPlace), and others on goroutines. It is a hint: what is alike by method and
-// path shares a habit, and so do a few that are not.
+// loop (see loop.ThreadLayer.RunInPlace), and others on goroutines. It is a hint: what is alike
+// by method and path shares a habit, and so do a few that are not.
 type habits [64]habit
 
 // habit is what is remembered of such requests.
@@ -49,25 +49,26 @@ func (h *habit) short() bool { return h.proofs.Load() >= h.enough() }
 
 func (h *habit) enough() int32 { return max(h.needed.Load(), fewProofs) }
 
-// slow notes that a loop has waited for a handler that was not short. More proofs are needed each
-// time, so that loops do not wait often for what is only mostly short.
-func (h *habit) slow() {
-	h.needed.Store(min(2*h.enough(), manyProofs))
-	h.proofs.Store(0)
+// note notes how long a handler has taken on a goroutine, and whether it has waited for its thread.
+func (h *habit) note(took time.Duration, waited bool) {
+	if took > shortAnswer || waited {
+		h.proofs.Store(0)
+		return
+	}
+	if n, enough := h.proofs.Add(1), h.enough(); n >= enough+forgiven {
+		h.needed.Store(enough / 2)
+		h.proofs.Store(enough)
+	}
 }
 
-// note notes how long a handler has taken, in place or not, and whether it has waited for its
-// thread.
-func (h *habit) note(took time.Duration, waited, inPlace bool) {
-	switch {
-	case took <= shortAnswer && !waited:
-		if n, enough := h.proofs.Add(1), h.enough(); n >= enough+forgiven {
-			h.needed.Store(enough / 2)
-			h.proofs.Store(enough)
-		}
-	case inPlace && h.short():
-		h.slow()
-	default:
-		h.proofs.Store(0)
+// noteInPlace notes how long a loop has waited for a handler, which has returned or is late. If it
+// was not short, more proofs are needed from now on, so that loops do not wait often for what is
+// only mostly short.
+func (h *habit) noteInPlace(took time.Duration, returned bool) {
+	if returned && took <= shortAnswer {
+		h.note(took, false)
+		return
 	}
+	h.needed.Store(min(2*h.enough(), manyProofs))
+	h.proofs.Store(0)
 }

@@ -26,29 +26,29 @@ func TestHabits(t *testing.T) {
 			if of.short() {
 				t.Fatal("it runs in place too early")
 			}
-			of.note(time.Microsecond, false, false)
+			of.note(time.Microsecond, false)
 		}
 		if !of.short() {
 			t.Fatal("it does not run in place")
 		}
 	}
 	prove(fewProofs)
-	of.note(time.Millisecond, false, false)
+	of.note(time.Millisecond, false)
 	prove(fewProofs)
-	of.note(0, true, false)
+	of.note(0, true)
 	prove(fewProofs)
-	of.slow()
-	of.note(time.Second, true, true) // the same one
+	of.noteInPlace(0, false)
+	of.note(time.Second, true)
 	prove(2 * fewProofs)
-	of.note(time.Millisecond, false, true)
+	of.noteInPlace(time.Millisecond, true)
 	prove(4 * fewProofs)
 	for range 20 {
-		of.slow()
+		of.noteInPlace(0, false)
 	}
 	prove(manyProofs)
 	for range forgiven {
-		of.note(time.Microsecond, false, true)
+		of.noteInPlace(time.Microsecond, true)
 	}
-	of.note(time.Millisecond, false, false)
+	of.note(time.Millisecond, false)
 	prove(manyProofs / 2)
 }

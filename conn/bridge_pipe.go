@@ -32,9 +32,10 @@ const (
 // The handler has no other access to the connection, except in bulk: see sendDirect. When the
 // thread has gone on, all its calls fail.
 type bridge struct {
-	thread *loop.Thread
-	req    *http.Request
-	ended  func() // called when the handler has returned; nil: nothing is
+	thread  *loop.Thread
+	handler http.Handler
+	writer  httpWriter
+	ended   func() // called when the handler has returned; nil: nothing is
 
 	mu   sync.Mutex
 	cond sync.Cond // the thread has changed something; for all goroutines on the handler's side
@@ -58,6 +59,7 @@ type bridge struct {
 	panicked   any
 	limits     struct{ read, write time.Time }
 	hijack     hijacking // both sides'
+	hijacks    bool      // it can be done
 	habit      *habit
 	place      loop.InPlace // where it runs
 	waited     bool         // for the thread
@@ -83,8 +85,8 @@ type interim struct {
 	header http.Header
 }
 
-func newBridge(x *exchange) *bridge {
-	c := &bridge{thread: x.req.Thread, room: pipeSize}
+func newBridge(x *exchange, h http.Handler) *bridge {
+	c := &bridge{thread: x.req.Thread, handler: h, hijacks: x.req.hijacks(), room: pipeSize}
 	if x.via.room() < pipeSize/2 {
 		c.room = narrowPipe
 	}
@@ -171,9 +173,11 @@ func (c *bridge) cut(err error) {
 
 // The handler's side.
 
-// run calls the handler, on its own goroutine.
-func (c *bridge) run(h http.Handler, w *httpWriter, hijacks bool) {
+// run calls the handler, at a place, or on its own goroutine.
+func (c *bridge) run(at loop.InPlace) {
+	c.place = at
 	begin := loop.Now()
+	w := &c.writer
 	returned := false
 	defer func() {
 		var panicked any
@@ -202,12 +206,14 @@ func (c *bridge) run(h http.Handler, w *httpWriter, hijacks bool) {
 			c.hijack.cancel(nil)
 		}
 		c.hijack.end()
-		c.habit.note(loop.Now()-begin, c.waited, c.place != loop.InPlace{})
+		if at == (loop.InPlace{}) {
+			c.habit.note(loop.Now()-begin, c.waited)
+		}
 		c.returned, c.closed, c.panicked = true, true, panicked
 		c.cut(ErrComplete)
 		c.notify()
 	}()
-	h.ServeHTTP(w.seen(hijacks), w.req)
+	c.handler.ServeHTTP(w.seen(c.hijacks), w.req)
 	w.finish()
 	returned = true
 }
@@ -348,7 +354,7 @@ func (b *bridgeBody) Read(p []byte) (int, error) {
 			c.in = c.in[n:]
 			return n, nil
 		case c.inErr == io.EOF:
-			addTrailer(c.req, c.inTrailer)
+			addTrailer(c.writer.req, c.inTrailer)
 			return 0, io.EOF
 		case c.inErr != nil:
 			return 0, c.inErr

@@ -12,6 +12,7 @@ const (
 	byTime                         // its IdleTimeout, or the limit of its wait, has passed
 	byClientGone                   // its client has left
 	byCancel                       // its scope was canceled
+	byPlace                        // its function of RunInPlace has returned
 	byContext                      // a context that it is bound to has ended
 	byStop                         // the loop stops
 )

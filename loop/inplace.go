@@ -8,28 +8,38 @@ import (
 	"github.com/lwango/lwango/coro"
 )
 
-// RunInPlace runs f at the end of the turn, in place: the loop waits for it. Most functions that
-// may block return at once. Those cost two switches of coroutines, and no scheduler stands between
-// them and their thread.
+// MayRunInPlace reports whether RunInPlace is worth its while now: it is not if the loop is
+// contended, if such functions come seldom, or if they have had their share of this turn. t calls
+// it.
+func (t ThreadLayer) MayRunInPlace() bool {
+	p := &t.loop.places
+	before := p.asked
+	p.asked = t.loop.elapsed
+	return p.asked-before <= placeSeldom && p.spent < turnShare && p.open && !t.loop.beside.contended
+}
+
+// RunInPlace runs f, which may block, in place: the loop waits for it, and t goes on when f has
+// returned. Most functions that may block return at once. Those cost two switches of coroutines,
+// and no scheduler stands between them and their thread. t calls RunInPlace if MayRunInPlace.
 //
 // If f waits, or computes for longer than a moment, the loop goes on without it, on another
 // goroutine, and the one that has called f ends when f returns. So f may do what a function of
-// StartGoroutine may do. Then late is called, on the loop, if it is not nil.
-//
-// A function gets a goroutine, and the zero InPlace, if the one before it was late, if the turn has
-// no time left for it, if the loop is contended, or if such functions come seldom. Only the loop
-// and its threads may call RunInPlace.
-func (l LoopLayer) RunInPlace(f func(p InPlace), late func()) {
-	p, before := &l.places, l.places.asked
-	if p.asked = l.elapsed; l.beside.contended || p.asked-before > placeSeldom {
-		l.Layer().StartGoroutine(func() { f(InPlace{}) })
-		return
+// StartGoroutine may do. Then t goes on, too, and returned is false. Otherwise f has returned after
+// the time took.
+func (t ThreadLayer) RunInPlace(f func(p InPlace)) (took time.Duration, returned bool) {
+	t.mustRun()
+	p := &t.loop.places
+	p.next = f
+	t.wokenBy = byPlace // unless the next loop wakes it
+	t.co.Yield(coro.Make(coro.Yield, inPlace))
+	if t.wokenBy != byPlace {
+		return 0, false
 	}
-	p.queue = append(p.queue, placed{f: f, late: late})
+	return p.took, true
 }
 
-// InPlace is one run of a function, perhaps of RunInPlace. The zero InPlace stands for one on a
-// goroutine of its own.
+// InPlace is one run of a function of RunInPlace. The zero InPlace stands for one on a goroutine of
+// its own.
 type InPlace struct {
 	loop *Loop
 	run  uint64
@@ -46,12 +56,14 @@ func (p InPlace) Leave() {
 // places is what a loop needs for RunInPlace.
 type places struct {
 	// The loop's.
-	queue  []placed
-	begun  int           // of the queue
-	late   func()        // of the function that the loop waits for
+	next   func(InPlace)
+	thread *Thread       // that runs a function in place
+	took   time.Duration // by the last one that has returned
 	last   uint64        // a run's number, times 2
-	helper *coro.Coro    // has run the last function; nil: none
-	asked  time.Duration // when RunInPlace was last called, by the loop's elapsed
+	helper *helper       // has run the last function; nil: none
+	asked  time.Duration // when a thread last asked MayRunInPlace, by the loop's elapsed
+	spent  time.Duration // by functions in this turn
+	open   bool          // this part of the turn can go on on another goroutine
 
 	// running is the number of the last run, and 1 more while the loop waits for it. Who takes the 1
 	// away goes on as the loop.
@@ -72,89 +84,65 @@ const (
 	maxLocks = 16 // that a function may have left on its OS thread
 )
 
-// runInPlace runs what was queued by RunInPlace, and reports whether another goroutine has become
-// the loop. Then the caller must not touch it any more.
-func (l *Loop) runInPlace() (replaced bool) {
+// runInPlace runs the function of t, which has yielded, and reports whether another goroutine has
+// become the loop. Then the caller must not touch it any more.
+func (l *Loop) runInPlace(t *Thread) (replaced bool) {
 	p := &l.places
-	if len(p.queue) == 0 {
-		return false
+	h := p.helper
+	if h == nil {
+		h = &helper{co: coro.New(l.pool.Handoff, nil)}
 	}
-	since := Now()
-	for p.begun < len(p.queue) {
-		if p.begun > 0 && Now()-since > turnShare {
-			p.startRest(l)
-			return false
-		}
-		next := &p.queue[p.begun]
-		p.begun++
-		c := p.helper
-		if c == nil {
-			c = coro.New(l.pool.Handoff, nil)
-		}
-		p.helper = nil
-		p.last += 2
-		run := p.last
-		l.pulse.beat()
-		next.place, p.late = InPlace{l, run}, next.late
-		p.running.Store(run + 1)
-		if !p.guarded.Load() {
-			l.guard()
-		}
-		c.Start(next)
-		replaced = !p.running.CompareAndSwap(run+1, run)
-		switch {
-		case c.Dead():
-			c.Dispose()
-		case c.Panic() != nil:
-			panic(c.Panic())
-		case replaced:
-			c.Close()
-		default:
-			p.helper = c
-		}
-		if replaced {
-			return true
-		}
+	p.helper, p.thread = nil, t
+	p.last += 2
+	run := p.last
+	l.pulse.beat()
+	begin := Now()
+	h.f, h.place = p.next, InPlace{l, run}
+	p.running.Store(run + 1)
+	if !p.guarded.Load() {
+		l.guard()
 	}
-	clear(p.queue)
-	p.queue, p.begun = p.queue[:0], 0
+	h.co.Start(h)
+	replaced = !p.running.CompareAndSwap(run+1, run)
+	switch c := h.co; {
+	case c.Dead():
+		c.Dispose()
+	case c.Panic() != nil:
+		panic(c.Panic())
+	case replaced:
+		c.Close()
+	default:
+		h.f, p.next, p.helper = nil, nil, h
+	}
+	if replaced {
+		return true
+	}
+	p.took = Now() - begin
+	p.spent += p.took
+	p.thread = nil
 	return false
 }
 
 // goOn is called by a goroutine that has become the loop, and does not wait for what the last one
 // waits for.
 func (p *places) goOn(l *Loop) {
-	if p.begun == 0 {
-		return // it is the first
+	if t := p.thread; t != nil { // else it is the first
+		p.thread = nil
+		l.ready(t, byEvent)
 	}
-	if p.late != nil {
-		p.late()
-	}
-	clear(p.queue[:p.begun-1]) // the last goroutine keeps the array
-	p.startRest(l)
 }
 
-// startRest gives what has not begun goroutines.
-func (p *places) startRest(l *Loop) {
-	rest := p.queue[p.begun:]
-	for _, next := range rest {
-		l.Layer().StartGoroutine(func() { next.f(InPlace{}) })
-	}
-	clear(rest)
-	p.queue, p.begun, p.late = nil, 0, nil
-}
-
-// placed is a function, and what a coroutine runs.
-type placed struct {
+// helper is a coroutine for functions that run in place. One whose function is late ends with it.
+type helper struct {
+	co    *coro.Coro
 	f     func(InPlace)
-	late  func()
 	place InPlace
 }
 
 // Run implements coro.Task.
-func (p *placed) Run(*coro.Coro) coro.Value {
+func (h *helper) Run(*coro.Coro) coro.Value {
 	defer unlockOSThread()
-	p.f(p.place)
+	h.f(h.place)
 	return 0
 }
 

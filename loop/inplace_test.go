@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	until "github.com/lwango/lwango/internal/test/wait"
 	"github.com/lwango/lwango/loop"
 )
 
@@ -13,64 +14,105 @@ import (
 // waits without a word, or that never returns.
 func TestRunInPlace(t *testing.T) {
 	run(t, func(t *testing.T, l *loop.Loop) {
-		late := 0
-		await := func(th *loop.Thread, what string, f func(p loop.InPlace), meanwhile func()) {
-			returned := new(loop.Promise[int])
-			l.Layer().RunInPlace(func(p loop.InPlace) {
-				defer returned.Resolve(1)
-				f(p)
-			}, func() { late++ })
-			th.Yield() // it has begun when the thread goes on
-			meanwhile()
-			if _, err := returned.Await(th, time.Minute); err != nil {
-				t.Error(what, err)
+		// inPlace runs f in place, and reports whether it has returned in time.
+		inPlace := func(th *loop.Thread, f func(p loop.InPlace)) bool {
+			for tries := 0; !th.Layer().MayRunInPlace(); tries++ {
+				if tries == 1000 {
+					t.Fatal("it may never run in place")
+				}
+				th.Yield()
 			}
+			_, returned := th.Layer().RunInPlace(f)
+			return returned
 		}
 		l.Go(func(th *loop.Thread) {
 			awaited := 0
 			for range 100 {
-				var ran atomic.Bool
-				await(th, "at once", func(loop.InPlace) { ran.Store(true) }, func() {
-					if ran.Load() {
-						awaited++
-					}
-				})
+				ran := new(loop.Promise[int])
+				if inPlace(th, func(loop.InPlace) { ran.Resolve(1) }) {
+					awaited++
+				}
+				if _, err := ran.Await(th, time.Minute); err != nil {
+					t.Error("at once:", err)
+				}
 			}
 			if awaited < 50 { // the machine may have stopped the loop for a while
 				t.Errorf("the loop has waited for %d of 100 functions", awaited)
 			}
-			// One that comes 5 ms after the last may have a goroutine: then it is tried again.
 			for _, says := range []bool{true, false} {
-				late = 0
-				for tries := 0; late == 0; tries++ {
-					if tries == 100 {
-						t.Error("the loop has never gone on without a function")
-						return
+				goOn, returned := make(chan struct{}), new(loop.Promise[int])
+				if inPlace(th, func(p loop.InPlace) {
+					defer returned.Resolve(1)
+					if says {
+						p.Leave()
 					}
-					goOn := make(chan struct{})
-					await(th, "waits", func(p loop.InPlace) {
-						if says {
-							p.Leave()
-						}
-						<-goOn
-					}, func() { close(goOn) })
+					<-goOn
+				}) {
+					t.Error("a function that waits has returned")
+				}
+				close(goOn)
+				if _, err := returned.Await(th, time.Minute); err != nil {
+					t.Error("waits:", err)
 				}
 			}
-			await(th, "Goexit, with a lock", func(loop.InPlace) {
+			if !inPlace(th, func(loop.InPlace) {
 				runtime.LockOSThread()
 				runtime.Goexit()
-			}, func() {})
+			}) {
+				t.Log("Goexit was late")
+			}
 		})
 		stays := make(chan struct{})
 		t.Cleanup(func() { close(stays) })
-		l.Go(func(th *loop.Thread) {
-			ran := new(loop.Promise[int])
-			l.Layer().RunInPlace(func(loop.InPlace) { <-stays }, func() {})
-			l.Layer().RunInPlace(func(loop.InPlace) { ran.Resolve(1) }, func() {})
-			if _, err := ran.Await(th, time.Minute); err != nil {
-				t.Error("what was to run in place as well:", err)
-			}
-		})
+		l.Go(func(th *loop.Thread) { inPlace(th, func(loop.InPlace) { <-stays }) })
 		mustRun(t, l)
+	})
+}
+
+// TestRunInPlaceMany: threads whose functions return, wait, compute for long and exit, while others
+// are started and killed.
+func TestRunInPlaceMany(t *testing.T) {
+	run(t, func(t *testing.T, l *loop.Loop) {
+		var began, over atomic.Int64
+		for i := range 64 {
+			l.Go(func(th *loop.Thread) {
+				for n := range 200 {
+					if !th.Layer().MayRunInPlace() {
+						th.Yield()
+						continue
+					}
+					th.Layer().RunInPlace(func(p loop.InPlace) {
+						began.Add(1)
+						defer over.Add(1)
+						switch (i*7 + n*13) % 101 {
+						case 0:
+							p.Leave()
+							runtime.Gosched()
+						case 1:
+							time.Sleep(3 * time.Millisecond)
+						case 2:
+							runtime.Goexit()
+						case 3:
+							p.Leave()
+							runtime.LockOSThread()
+						}
+					})
+					switch n % 10 {
+					case 0:
+						_ = th.Sleep(time.Millisecond)
+					case 1:
+						th.Go(func(th *loop.Thread) error { return th.Sleep(time.Minute) })
+						th.Yield()
+						th.Cancel()
+						_ = th.Join()
+					}
+				}
+			})
+		}
+		mustRun(t, l)
+		until.Until(t, "functions that are late", func() bool { return began.Load() == over.Load() })
+		if began.Load() < 64 {
+			t.Errorf("%d functions have run in place", began.Load())
+		}
 	})
 }

@@ -186,12 +186,11 @@ func (l *Loop) lead() {
 	l.places.goOn(l)
 	for l.threads > 0 || !l.post.closeIfEmpty() {
 		l.runPosted()
-		l.runQueued()
-		l.sendPutOffs()
-		l.runStarted()
-		if replaced = l.runInPlace(); replaced {
+		if replaced = l.runQueued(); replaced {
 			return
 		}
+		l.sendPutOffs()
+		l.runStarted()
 		if e := l.wait(); e != nil {
 			err = e
 			return
@@ -216,8 +215,8 @@ func (l *Loop) Close() {
 		}
 	}
 	l.pool.Close()
-	if l.places.helper != nil {
-		l.places.helper.Close()
+	if h := l.places.helper; h != nil {
+		h.co.Close()
 	}
 	if l.spare >= 0 {
 		unix.Close(l.spare)
@@ -357,8 +356,9 @@ func (t ThreadLayer) MarkDaemon() {
 }
 
 // resume makes t run: it goes on where it yielded, or its task begins on a free coroutine. Then
-// resume acts on the value that t yields.
-func (l *Loop) resume(t *Thread) {
+// resume acts on the value that t yields. It reports whether another goroutine has become the loop,
+// see RunInPlace.
+func (l *Loop) resume(t *Thread) (replaced bool) {
 	c := t.co
 	var v coro.Value
 	if c == nil {
@@ -366,6 +366,15 @@ func (l *Loop) resume(t *Thread) {
 		l.enter(t, c)
 		v = c.Start((*entry)(t))
 	} else {
+		l.enter(t, c)
+		v = c.Resume()
+	}
+	for v == coro.Make(coro.Yield, inPlace) && !c.Parked() && !c.Dead() {
+		t = l.current
+		l.current = nil
+		if l.runInPlace(t) {
+			return true
+		}
 		l.enter(t, c)
 		v = c.Resume()
 	}
@@ -409,6 +418,7 @@ func (l *Loop) resume(t *Thread) {
 			l.ready(t, byEvent)
 		}
 	}
+	return false
 }
 
 // enter makes t the running thread, on c.

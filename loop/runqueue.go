@@ -56,23 +56,31 @@ func (l *Loop) enqueue(q *queue, t *Thread, why wakeReason) {
 
 // runQueued resumes the threads that are in the run queue now, until their share of the turn is
 // used up. The rest runs in the next turn, before the threads that were queued meanwhile, and
-// before those that WakeThisTurn adds, so that these do not keep others waiting.
-func (l *Loop) runQueued() {
+// before those that WakeThisTurn adds, so that these do not keep others waiting. It reports whether
+// another goroutine has become the loop.
+func (l *Loop) runQueued() (replaced bool) {
 	l.turn.append(&l.runq)
 	l.share.begin()
-	l.runTurn()
+	l.places.spent, l.places.open = 0, true
+	if l.runTurn() {
+		return true
+	}
+	l.places.open = false
 	l.sendPutOffs()
 	l.overloaded = !l.turn.empty()
 	l.runBroadcasts()
 	l.runLowPriority()
+	return false
 }
 
-// runTurn resumes threads of the turn until none is left, or the share is spent.
-func (l *Loop) runTurn() {
+// runTurn resumes threads of the turn until none is left, or the share is spent. It reports whether
+// another goroutine has become the loop.
+func (l *Loop) runTurn() (replaced bool) {
 	for !l.turn.empty() && !l.share.over {
-		if t := l.turn.pop(); t.own.flags&ended == 0 {
-			l.resume(t)
+		if t := l.turn.pop(); t.own.flags&ended == 0 && l.resume(t) {
+			return true
 		}
 		l.share.count()
 	}
+	return false
 }

@@ -38,8 +38,11 @@ func (s *share) count() bool {
 // lowPriorityPerTurn is how many threads of low priority go on in a turn of an overloaded loop.
 const lowPriorityPerTurn = 4
 
-// lowPriority is yielded with the code Yield by GiveWay; Yield yields 0.
-const lowPriority = 1
+// These are yielded with the code Yield; Yield yields 0.
+const (
+	lowPriority = 1 // by GiveWay
+	inPlace     = 2 // by RunInPlace
+)
 
 // GiveWay is Yield for a thread that moves much data. t then has low priority: all threads that are
 // ready, or become ready meanwhile, run before it goes on. If the loop's turns have no time for all

@@ -23,7 +23,7 @@ func onLoop() bool {
 	for {
 		f, more := frames.Next()
 		switch {
-		case f.Function == module+"loop.(*placed).Run": // see loop.RunInPlace
+		case f.Function == module+"loop.(*helper).Run": // see loop.ThreadLayer.RunInPlace
 			return false
 		case strings.HasPrefix(f.Function, module+"coro.(*Coro)."),
 			strings.HasPrefix(f.Function, module+"loop.(*Loop).lead"):
