@@ -66,7 +66,7 @@ func ExampleHandler() {
 		return 200
 	}
 
-	url, stop := server.Serve(h) // in a program: lwango.Handle("/price", h)
+	url, stop := server.StartExample(h) // in a program: lwango.Handle("/price", h)
 	defer stop()
 	server.Show(http.Get(url))
 	// Output:
@@ -115,7 +115,7 @@ func ExampleNewMux() {
 			return 204
 		})
 
-	url, stop := server.Serve(mux.Serve) // in a program: lwango.ListenAndServe(ctx, address, mux)
+	url, stop := server.StartExample(mux.Serve) // or lwango.ListenAndServe(ctx, address, mux)
 	defer stop()
 	put := func(body string) {
 		req, _ := http.NewRequest("PUT", url+"/admin/items/8", strings.NewReader(body))
@@ -166,7 +166,7 @@ func ExampleGet() {
 		return 200
 	}
 
-	url, stop := server.Serve(h)
+	url, stop := server.StartExample(h)
 	defer stop()
 	server.Show(http.Get(url))
 	// Output:
@@ -193,7 +193,7 @@ func ExampleAwait() {
 		return resp.Text(200, fmt.Sprint(n, " items"))
 	}
 
-	url, stop := server.Serve(h) // in a program: lwango.Handle("GET /count", h)
+	url, stop := server.StartExample(h) // in a program: lwango.Handle("GET /count", h)
 	defer stop()
 	server.Show(http.Get(url))
 	// Output:
@@ -209,7 +209,7 @@ func ExampleHTTP() {
 	})
 
 	// in a program: lwango.Handle("/app", lwango.HTTP(mux))
-	url, stop := server.Serve(lwango.HTTP(mux))
+	url, stop := server.StartExample(lwango.HTTP(mux))
 	defer stop()
 	server.Show(http.Get(url + "/app/rooms/12"))
 	// Output:
@@ -223,7 +223,7 @@ func ExampleHTTPOnLoop() {
 		fmt.Fprintf(w, "Hello, %s!", r.FormValue("name"))
 	})
 
-	url, stop := server.Serve(lwango.HTTPOnLoop(hello))
+	url, stop := server.StartExample(lwango.HTTPOnLoop(hello))
 	defer stop()
 	server.Show(http.Get(url + "/?name=Lwan"))
 	// Output:
@@ -291,7 +291,7 @@ func ExampleServer_Start() {
 	// <nil>
 }
 
-// Connections of another protocol, on the loops of a server; ServeStreams serves nothing else.
+// Connections of another protocol, on the loops of a server; ListenStreams serves nothing else.
 func ExampleListener() {
 	ctx, stop := context.WithCancel(context.Background())
 	defer stop()
@@ -332,10 +332,10 @@ func session(_ *loop.Thread, s *stream.Conn) error {
 }
 
 // A protocol of lines, on all CPUs. A stop does not wait for the clients.
-func ExampleServeStreams() {
+func ExampleListenStreams() {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
 	defer stop()
-	if err := lwango.ServeStreams(ctx, "127.0.0.1:7000", -1, stream.Session(session)); err != nil {
+	if err := lwango.ListenStreams(ctx, "127.0.0.1:7000", -1, stream.Session(session)); err != nil {
 		log.Fatal(err)
 	}
 }
@@ -411,7 +411,7 @@ func ExampleErrDeadlineExceeded() {
 		}
 		return resp.Error(500, err)
 	}
-	url, stop := server.Serve(stock)
+	url, stop := server.StartExample(stock)
 	defer stop()
 	server.Show(http.Get(url))
 	// Output:
@@ -434,7 +434,7 @@ func ExampleBindError() {
 		}
 		return resp.JSON(201, in)
 	}
-	url, stop := server.Serve(order)
+	url, stop := server.StartExample(order)
 	defer stop()
 	server.Show(http.Post(url, "application/json", strings.NewReader(`{"count": "many"}`)))
 	// Output:
@@ -500,7 +500,7 @@ func ExampleACME() {
 	s := lwango.Server{Addr: ":443", Handler: lwango.NewMux(),
 		ACME: &lwango.ACME{Domains: []string{"example.org", "www.example.org"},
 			Email: "admin@example.org", Cache: "/var/lib/shop/acme"}}
-	if err := s.Serve(ctx); err != nil {
+	if err := s.Run(ctx); err != nil {
 		log.Fatal(err)
 	}
 }

@@ -130,8 +130,8 @@ type Listener struct {
 	ProxyProtocol  bool
 
 	// Streams handles connections that do not speak HTTP; nil: they speak HTTP. It is called whenever
-	// a connection has something to read: see stream.Serve. MaxConnections does not count them. Idle
-	// is how long a connection may have nothing to read; 0 or negative: without limit.
+	// a connection has something to read: see stream.StartServer. MaxConnections does not count them.
+	// Idle is how long a connection may have nothing to read; 0 or negative: without limit.
 	Streams func(t *loop.Thread, s *stream.Conn) error
 	Idle    time.Duration
 }
@@ -165,24 +165,24 @@ type (
 // ErrStopped is the error of calls that need a server that runs.
 var ErrStopped = server.ErrStopped
 
-// ListenAndServe serves h at addr until ctx ends. It is Server{Addr: addr, Handler: h}.Serve(ctx).
+// ListenAndServe serves h at addr until ctx ends. It is Server{Addr: addr, Handler: h}.Run(ctx).
 func ListenAndServe(ctx context.Context, addr string, h Service) error {
-	return Server{Addr: addr, Handler: h}.Serve(ctx)
+	return Server{Addr: addr, Handler: h}.Run(ctx)
 }
 
-// ServeStreams serves connections that do not speak HTTP, on loops for all CPUs, until ctx ends. It
-// calls h when a connection has something to read, on a thread of the connection's own: see
-// stream.Serve. A connection may be idle for idle; negative: without limit. Server.Listeners offers
-// the same for a server that does other things as well.
+// ListenStreams serves connections that do not speak HTTP, on loops for all CPUs, until ctx ends.
+// It calls h when a connection has something to read, on a thread of the connection's own: see
+// stream.StartServer. A connection may be idle for idle; negative: without limit. Server.Listeners
+// offers the same for a server that does other things as well.
 //
 // A handler may also stay with its connection, and read message after message: stream.Session makes
 // h of such a handler, whose reads end at a stop, as in the example.
-func ServeStreams(ctx context.Context, addr string, idle time.Duration,
+func ListenStreams(ctx context.Context, addr string, idle time.Duration,
 	h func(t *loop.Thread, s *stream.Conn) error) error {
 	if idle == 0 {
 		idle = 1 // for a Listener, 0 is no limit
 	}
-	return Server{Listeners: []Listener{{Addr: addr, Streams: h, Idle: idle}}}.Serve(ctx)
+	return Server{Listeners: []Listener{{Addr: addr, Streams: h, Idle: idle}}}.Run(ctx)
 }
 
 // RegisterModule adds a module, for `module = "name"` in the routes of configurations. Its settings
@@ -196,10 +196,10 @@ func RegisterModule[S any](name string, defaults S, build func(S, Env) (Handler,
 	handlers.RegisterModule(program.Modules, name, defaults, build, traits...)
 }
 
-// Serve is Start and Wait: it serves until ctx ends, and returns nil then. It is no error if
+// Run is Start and Wait: it serves until ctx ends, and returns nil then. It is no error if
 // connections are still at work after Grace, and are cut. But a handler that blocks its loop cannot
 // be cut, and is an error: see loop.StuckError.
-func (s Server) Serve(ctx context.Context) error {
+func (s Server) Run(ctx context.Context) error {
 	r, err := s.Start(ctx)
 	if err != nil {
 		return err

@@ -58,7 +58,7 @@ func TestServe(t *testing.T) {
 	ended := make(chan error, 1)
 	go func() {
 		ended <- lwango.Server{Handler: lwango.Handler(h), Logger: logtext.Quiet,
-			Grace: wait.Patience, Listeners: []lwango.Listener{{Socket: ln}}}.Serve(ctx)
+			Grace: wait.Patience, Listeners: []lwango.Listener{{Socket: ln}}}.Run(ctx)
 	}()
 	at := ln.Addr().String()
 	go func() { <-asked; cancel() }()
@@ -246,7 +246,7 @@ func TestStartFails(t *testing.T) {
 		"no such file": {File: file + "x"},
 	} {
 		s.Logger, s.Handler = logtext.Quiet, embedded.Says("")
-		if err := s.Serve(t.Context()); err == nil || !strings.Contains(err.Error(), want) {
+		if err := s.Run(t.Context()); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("got %v, want %q", err, want)
 		}
 	}

@@ -22,7 +22,7 @@ func ExampleGet() {
 	}))
 	defer quotes.Close()
 
-	url, stop := server.Serve(func(req *conn.Request, resp *conn.Response) int {
+	url, stop := server.StartExample(func(req *conn.Request, resp *conn.Response) int {
 		answer, err := client.Get(req.Thread, 10*time.Second, quotes.URL+"/of-the-day")
 		switch {
 		case errors.Is(err, os.ErrDeadlineExceeded):

@@ -58,7 +58,7 @@ func benchServe(kind string) {
 		}
 		fmt.Println(loop.LocalAddr(fd))
 		if _, err := conn.NewServer(conn.Config{Handler: handlers[kind],
-			Limits: conn.Limits{MaxBodySize: -1}}).Serve(l, conn.Listener{FD: fd}); err != nil {
+			Limits: conn.Limits{MaxBodySize: -1}}).Listen(l, conn.Listener{FD: fd}); err != nil {
 			panic(err)
 		}
 		go l.Run()

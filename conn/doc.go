@@ -25,7 +25,7 @@
 // A program that makes its own loops serves with a Server:
 //
 //	srv := conn.NewServer(conn.Config{Handler: add})
-//	ln, err := srv.Serve(l, conn.Listener{FD: fd}) // for each loop l; fd is from loop.Listen
+//	ln, err := srv.Listen(l, conn.Listener{FD: fd}) // for each loop l; fd is from loop.Listen
 //
 // # For handlers and programs
 //

@@ -36,7 +36,7 @@ func Example() {
 		},
 		Limits: conn.Limits{MaxBodySize: 1 << 20},
 	})
-	if _, err := server.Serve(l, conn.Listener{FD: fd}); err != nil {
+	if _, err := server.Listen(l, conn.Listener{FD: fd}); err != nil {
 		log.Fatal(err)
 	}
 	go func() { // a client, which may block as a handler must not
@@ -79,7 +79,7 @@ func ExampleHandler() {
 		return http.StatusNotFound
 	}
 
-	url, stop := server.Serve(h)
+	url, stop := server.StartExample(h)
 	defer stop()
 	server.Show(http.Get(url + "/old")) // the client follows it
 	server.Show(http.Get(url + "/secret"))
@@ -105,7 +105,7 @@ func ExampleHTTP() {
 		fmt.Fprintf(w, "This is room %s.", r.PathValue("name"))
 	})
 
-	url, stop := server.Serve(conn.HTTP(mux))
+	url, stop := server.StartExample(conn.HTTP(mux))
 	defer stop()
 	server.Show(http.Get(url + "/rooms/12"))
 	// Output:
@@ -127,7 +127,7 @@ func ExampleRequest() {
 		return 200
 	}
 
-	url, stop := server.Serve(h)
+	url, stop := server.StartExample(h)
 	defer stop()
 	server.Show(http.Get(url + "/cake?name=Lwan"))
 	// Output:
@@ -147,7 +147,7 @@ func ExampleRequest_Form() {
 		return 200
 	}
 
-	u, stop := server.Serve(h)
+	u, stop := server.StartExample(h)
 	defer stop()
 	server.Show(http.PostForm(u, url.Values{"dish": {"soup"}, "count": {"3"}}))
 	// Output:
@@ -173,7 +173,7 @@ func ExampleRequest_Spool() {
 		return 200
 	}
 
-	url, stop := server.Serve(h)
+	url, stop := server.StartExample(h)
 	defer stop()
 	answer, err := http.Post(url, "text/plain", strings.NewReader("one\ntwo"))
 	if err == nil {
@@ -201,7 +201,7 @@ func ExampleResponse_Flush() {
 		return 0
 	}
 
-	url, stop := server.Serve(h)
+	url, stop := server.StartExample(h)
 	defer stop()
 	server.Show(http.Get(url))
 	// Output:
@@ -230,7 +230,7 @@ func ExampleResponse_SetBodyFile() {
 		return 200
 	}
 
-	url, stop := server.Serve(h)
+	url, stop := server.StartExample(h)
 	defer stop()
 	server.Show(http.Get(url))
 	// Output:
@@ -257,7 +257,7 @@ func ExampleResponse_Hijack() {
 		}
 	}
 
-	url, stop := server.Serve(h)
+	url, stop := server.StartExample(h)
 	defer stop()
 	c, err := net.Dial("tcp", strings.TrimPrefix(url, "http://"))
 	if err != nil {

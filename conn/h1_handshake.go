@@ -62,7 +62,7 @@ func (t *turn) handshake() error {
 	t.r, t.w = 0, 0
 	below := new(transport)
 	conn := tls.Server(below, c.port.TLS)
-	ended, err := handshake.Serve(&c.Thread, c.remote.addrPort().Addr(), conn, &below.Conn, g, until)
+	ended, err := handshake.Accept(&c.Thread, c.remote.addrPort().Addr(), conn, &below.Conn, g, until)
 	if err == nil && len(g.rest) > 0 {
 		// A client waits for the server's answer to its first flight (RFC 8446 section 2; there is
 		// no early data here), and that has been read.

@@ -36,7 +36,7 @@ func TestLocalAddrIsAskedOnce(t *testing.T) {
 		defer close(ports)
 		fd, err := loop.Listen("tcp", "0.0.0.0:0", false)
 		if err == nil {
-			_, err = s.Serve(l, conn.Listener{FD: fd})
+			_, err = s.Listen(l, conn.Listener{FD: fd})
 		}
 		if err != nil {
 			t.Error(err)

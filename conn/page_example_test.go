@@ -28,7 +28,7 @@ func ExampleRequest_BindForm() {
 		return resp.Text(200, fmt.Sprintln(guest.Name, guest.Seats, guest.Days))
 	}
 
-	at, stop := server.Serve(h)
+	at, stop := server.StartExample(h)
 	defer stop()
 	server.Show(http.PostForm(at, url.Values{"name": {"Ada"}, "seats": {"2"}, "day": {"Mon", "Tue"}}))
 	server.Show(http.PostForm(at, url.Values{"seats": {"2"}}))
@@ -51,7 +51,7 @@ func ExampleResponse_HTML() {
 		return resp.HTML(200, page, struct{ Title string }{req.Query().Get("title")})
 	}
 
-	at, stop := server.Serve(h)
+	at, stop := server.StartExample(h)
 	defer stop()
 	server.Show(http.Get(at + "?title=Tea+%26+cake"))
 	// Output:
@@ -68,7 +68,7 @@ func ExampleResponse_Redirect() {
 		return resp.Text(200, "This is "+req.Path())
 	}
 
-	at, stop := server.Serve(h)
+	at, stop := server.StartExample(h)
 	defer stop()
 	server.Show(http.Post(at+"/items", "", nil)) // follows the redirect by GET
 	// Output:
@@ -89,7 +89,7 @@ func ExampleResponse_Error() {
 		return resp.Error(500, errors.New("no route to db7.internal"))
 	}
 
-	at, stop := server.Serve(h)
+	at, stop := server.StartExample(h)
 	defer stop()
 	server.Show(http.Get(at + "/items/x"))
 	server.Show(http.Get(at + "/items/1"))
@@ -116,7 +116,7 @@ func ExampleResponse_SetCookie() {
 		return 204
 	}
 
-	at, stop := server.Serve(h)
+	at, stop := server.StartExample(h)
 	defer stop()
 	first, err := http.Get(at)
 	if err != nil {
@@ -145,7 +145,7 @@ func ExampleRequest_BasicAuth() {
 		return resp.Text(200, "Welcome, "+name)
 	}
 
-	at, stop := server.Serve(h)
+	at, stop := server.StartExample(h)
 	defer stop()
 	server.Show(http.Get(at))
 	req, _ := http.NewRequest("GET", at, nil)
@@ -169,7 +169,7 @@ func ExampleHeader_Vary() {
 		return resp.Text(200, "Good day")
 	}
 
-	at, stop := server.Serve(h)
+	at, stop := server.StartExample(h)
 	defer stop()
 	req, _ := http.NewRequest("GET", at, nil)
 	req.Header.Set("Accept-Language", "de, en;q=0.5")

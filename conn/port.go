@@ -13,7 +13,7 @@ import (
 
 // Listener is a listening socket for one loop.
 type Listener struct {
-	FD  int         // non-blocking, from loop.Listen; the server's once Serve has succeeded
+	FD  int         // non-blocking, from loop.Listen; the server's once Listen has succeeded
 	TLS *tls.Config // nil: plain
 
 	// Name is what RequestLayer.Listener returns, and the key of Config.Proxies. It may be empty, and

@@ -25,7 +25,7 @@ func ExampleRequest_BindJSON() {
 		return resp.JSON(201, map[string]string{"order": fmt.Sprint(order.Cups, " cups of ", order.Tea)})
 	}
 
-	url, stop := server.Serve(h)
+	url, stop := server.StartExample(h)
 	defer stop()
 	server.Show(http.Post(url, "application/json", strings.NewReader(`{"tea": "oolong", "cups": 2}`)))
 	server.Show(http.Post(url, "application/json",
@@ -51,7 +51,7 @@ func ExampleRequest_BindQuery() {
 		return resp.Text(200, fmt.Sprintf("%s, page %d, %q", in.Text, in.Page, in.Tags))
 	}
 
-	url, stop := server.Serve(h)
+	url, stop := server.StartExample(h)
 	defer stop()
 	server.Show(http.Get(url + "?q=tea&tag=green&tag=loose"))
 	server.Show(http.Get(url + "?q=tea&page=two"))
@@ -78,7 +78,7 @@ func ExampleRequest_Parts() {
 		return 200
 	}
 
-	url, stop := server.Serve(h)
+	url, stop := server.StartExample(h)
 	defer stop()
 	r, w := io.Pipe()
 	form := multipart.NewWriter(w)
@@ -104,7 +104,7 @@ func ExampleResponse_Precondition() {
 		return resp.Text(200, "The seventh version.")
 	}
 
-	url, stop := server.Serve(h)
+	url, stop := server.StartExample(h)
 	defer stop()
 	server.Show(http.Get(url))
 	req, _ := http.NewRequest("GET", url, nil)
@@ -124,7 +124,7 @@ func ExampleResponse_ServeContent() {
 		return resp.ServeContent("word.txt", time.Time{}, strings.NewReader(text), int64(len(text)))
 	}
 
-	url, stop := server.Serve(h)
+	url, stop := server.StartExample(h)
 	defer stop()
 	req, _ := http.NewRequest("GET", url, nil)
 	req.Header.Set("Range", "bytes=7-15")

@@ -15,7 +15,7 @@ import (
 	"github.com/lwango/lwango/loop"
 )
 
-// Server serves HTTP on any number of loops. Any goroutine may call its methods, except Serve.
+// Server serves HTTP on any number of loops. Any goroutine may call its methods, except Listen.
 type Server struct {
 	settings  atomic.Pointer[settings]
 	admission admission
@@ -93,9 +93,9 @@ func (s *Server) noteSpool(x *exchange, err error) {
 // Active returns the number of open connections.
 func (s *Server) Active() int { return int(s.admission.active.Load()) }
 
-// Serve accepts connections on l. The caller is on the loop, or the loop does not run yet. To stop
+// Listen accepts connections on l. The caller is on the loop, or the loop does not run yet. To stop
 // accepting, close the returned Listener on the loop. On an error ln.FD is still the caller's.
-func (s *Server) Serve(l *loop.Loop, ln Listener) (*loop.Listener, error) {
+func (s *Server) Listen(l *loop.Loop, ln Listener) (*loop.Listener, error) {
 	p := &port{Listener: ln, server: s, loop: l, terms: newTerms(ln.Terms),
 		untaken: make(map[*connection]int)}
 	p.local = loop.LocalAddr(ln.FD)

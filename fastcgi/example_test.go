@@ -51,7 +51,7 @@ func ExampleRegister() {
 		log.Fatal(err)
 	}
 
-	url, stop := server.Serve(h)
+	url, stop := server.StartExample(h)
 	defer stop()
 	server.Show(http.Get(url + "/?dish=soup"))
 	// Output:

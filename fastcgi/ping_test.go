@@ -64,7 +64,7 @@ func TestHealth(t *testing.T) {
 	defer running.Wait()
 	defer cancel()
 	env := handlers.Env{Prefix: "/", Logger: slog.New(slog.NewTextHandler(&log, nil)),
-		Server: inBackground{run: func(w func(context.Context)) { running.Go(func() { w(ctx) }) }}}
+		Process: inBackground{run: func(w func(context.Context)) { running.Go(func() { w(ctx) }) }}}
 	_, err := module.Build(t, fastcgi.Register, "fastcgi", env, func(s *fastcgi.Settings) {
 		s.Address, s.ScriptPath = []string{up.Address}, t.TempDir()
 		s.Health.Path, s.Health.Body = "/ping?x=1", "pong"

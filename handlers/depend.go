@@ -44,7 +44,7 @@ const (
 // Depends tells a cache in front of the handler what its answers depend on. It is for the build
 // function, which calls it once.
 func (e Env) Depends(on Dependence) {
-	if e.Server != nil {
-		e.Server.Depends(on)
+	if e.Process != nil {
+		e.Process.Depends(on)
 	}
 }

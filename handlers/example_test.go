@@ -55,7 +55,7 @@ func Example() {
 		log.Fatal(err)
 	}
 
-	url, stop := server.Serve(router.Serve)
+	url, stop := server.StartExample(router.Serve)
 	defer stop()
 	server.Show(http.Get(url + "/greet/me"))
 	// Output:
@@ -90,7 +90,7 @@ func ExampleNewRouter() {
 		log.Fatal(err)
 	}
 
-	url, stop := server.Serve(router.Serve)
+	url, stop := server.StartExample(router.Serve)
 	defer stop()
 	server.Show(http.Get(url + "/docs/a"))
 	server.Show(http.Get(url + "/docsa"))
@@ -128,7 +128,7 @@ func ExampleMux() {
 		return resp.Text(200, "file "+req.PathValue("path"))
 	})
 
-	url, stop := server.Serve(mux.Serve)
+	url, stop := server.StartExample(mux.Serve)
 	defer stop()
 	server.Show(http.Get(url + "/items/7"))
 	server.Show(http.Get(url + "/items/a%2Fb"))
@@ -185,7 +185,7 @@ func ExampleGroup() {
 		return resp.Text(200, req.PathValue("id")+" is gone")
 	})
 
-	url, stop := server.Serve(mux.Serve)
+	url, stop := server.StartExample(mux.Serve)
 	defer stop()
 	ask := func(method, password string) {
 		req, err := http.NewRequest(method, url+"/admin/items/7", nil)

@@ -30,12 +30,12 @@ type Env struct {
 	// that drops everything.
 	Logger *slog.Logger
 
-	// Server is what Env's methods ask; nil where nothing serves, as in a test of a module.
-	Server Server
+	// Process is what Env's methods ask; nil where nothing serves, as in a test of a module.
+	Process Process
 }
 
-// Server is the server of a module, as its Env has it.
-type Server interface {
+// Process is what runs a module's handler, as its Env has it: the server with its loops.
+type Process interface {
 	Loops() []*loop.Loop                    // see Env.Loops
 	Background(f func(ctx context.Context)) // see Env.Background
 	Reads(path string)                      // is told of each path that Env.Path returns
@@ -46,18 +46,18 @@ type Server interface {
 // there are loops, and where nothing serves, it returns nil. What belongs to a loop, its Stats for
 // one, is read in a function that is posted to it.
 func (e Env) Loops() []*loop.Loop {
-	if e.Server == nil {
+	if e.Process == nil {
 		return nil
 	}
-	return e.Server.Loops()
+	return e.Process.Loops()
 }
 
 // Background runs f on a goroutine of its own as long as a server uses the handler: from when it is
 // in force until a reload has exchanged it, or the server stops. f returns soon after the end of
 // ctx. Where nothing serves, f does not run. Background is for the build function.
 func (e Env) Background(f func(ctx context.Context)) {
-	if e.Server != nil {
-		e.Server.Background(f)
+	if e.Process != nil {
+		e.Process.Background(f)
 	}
 }
 
@@ -66,8 +66,8 @@ func (e Env) Background(f func(ctx context.Context)) {
 // a folder. Path is for the build function.
 func (e Env) Path(path string) string {
 	path = confpath.Join(e.Dir, path)
-	if e.Server != nil {
-		e.Server.Reads(path)
+	if e.Process != nil {
+		e.Process.Reads(path)
 	}
 	return path
 }

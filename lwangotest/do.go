@@ -59,7 +59,7 @@ func Do(t testing.TB, h conn.Handler, r *http.Request) Answer {
 		} else {
 			address = sa.(*unix.SockaddrUnix).Name
 		}
-		if _, err := server.Serve(l, conn.Listener{FD: fd}); err != nil {
+		if _, err := server.Listen(l, conn.Listener{FD: fd}); err != nil {
 			t.Fatal(err)
 		}
 	})

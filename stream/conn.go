@@ -23,9 +23,9 @@ import (
 //
 // A Conn is for the threads of its loop. One thread may read while another one writes; a second
 // reader or writer that would have to wait gets loop.ErrAwaited. If the stream is over a thread's
-// own descriptor (Own, Serve), only that thread may wait for it. Any thread of the loop may call
-// Close and set deadlines, and both act on waits that have begun. Other goroutines must not touch a
-// Conn, and the invariants build tag checks that; Detach makes a connection for them.
+// own descriptor (Own, StartServer), only that thread may wait for it. Any thread of the loop may
+// call Close and set deadlines, and both act on waits that have begun. Other goroutines must not
+// touch a Conn, and the invariants build tag checks that; Detach makes a connection for them.
 //
 // Besides the errors of net.Conn a wait can return two more: loop.ErrClientGone, if the thread
 // waits for a stream that is not its own client and its own client has left, and loop.ErrCanceled.
@@ -50,7 +50,7 @@ type Conn struct {
 	noWait          bool
 	closed          bool
 	ended           bool // there is nothing more to read
-	triedRead       bool // the handler of Serve has tried to read during this call
+	triedRead       bool // the Server's handler has tried to read during this call
 	mayBeDuplicated bool // New got the socket, and there may be duplicates of it
 
 	session *loop.Readiness // see Session; nil: a stop does not end reads

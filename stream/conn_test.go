@@ -255,7 +255,7 @@ func TestWaitsEndForTheThread(t *testing.T) {
 	onLoop(t, func(t *testing.T, l *loop.Loop) {
 		up, far := pair(t, l, "tcp")
 		waiting, over := new(loop.Promise[int]), new(loop.Promise[int])
-		srv, err := stream.Serve(l, "tcp", "127.0.0.1:0", -1, func(
+		srv, err := stream.StartServer(l, "tcp", "127.0.0.1:0", -1, func(
 			th *loop.Thread, s *stream.Conn,
 		) error {
 			waiting.Resolve(0)

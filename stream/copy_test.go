@@ -95,7 +95,7 @@ func TestCopyBetweenStreams(t *testing.T) {
 func TestEchoIsExact(t *testing.T) {
 	for _, noWait := range []bool{false, true} {
 		onLoop(t, func(t *testing.T, l *loop.Loop) {
-			srv, err := stream.Serve(l, "tcp", "127.0.0.1:0", -1, func(
+			srv, err := stream.StartServer(l, "tcp", "127.0.0.1:0", -1, func(
 				_ *loop.Thread, s *stream.Conn,
 			) error {
 				s.SetNoWait(noWait)

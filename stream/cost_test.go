@@ -70,7 +70,7 @@ func TestMessageIsFree(t *testing.T) {
 			run(t, func(t *testing.T, m mode) {
 				addr := ""
 				ls := loops.Start(t, m, quiet, func(l *loop.Loop) {
-					srv, err := stream.Serve(l, "tcp", "127.0.0.1:0", -1, handler)
+					srv, err := stream.StartServer(l, "tcp", "127.0.0.1:0", -1, handler)
 					must.Do(t, err)
 					addr = srv.Addr().String()
 				})

@@ -345,7 +345,7 @@ func TestDialEndsWithItsThread(t *testing.T) {
 			}
 			var dialing, ended loop.Promise[int]
 			before := 0
-			srv, err := stream.Serve(l, "tcp", "127.0.0.1:0", -1, func(
+			srv, err := stream.StartServer(l, "tcp", "127.0.0.1:0", -1, func(
 				th *loop.Thread, s *stream.Conn,
 			) error {
 				before = openDescriptors(t)

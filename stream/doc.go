@@ -8,7 +8,7 @@
 //	defer up.Close()
 //	_, err = io.Copy(resp, up)
 //
-// Listen accepts streams for threads. Serve calls a handler for connections that cost nothing
+// Listen accepts streams for threads. StartServer calls a handler for connections that cost nothing
 // between messages. HTTP is the business of package conn.
 //
 // A Conn belongs to its loop: only the loop's threads may call its methods, unless a method says
@@ -32,6 +32,6 @@
 //	resolve.go   from names to addresses
 //	listen.go    Listen, Accept
 //	tls.go       TLSConn: TLS for a thread that reads and one that writes
-//	serve.go     Serve: connections that cost nothing between messages
+//	server.go    Server: connections that cost nothing between messages
 //	wakes.go     how a stream wakes an idle thread
 package stream

@@ -66,7 +66,7 @@ func ExampleServe() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	srv, err := stream.Serve(l, "tcp", "127.0.0.1:0", time.Minute, func(
+	srv, err := stream.StartServer(l, "tcp", "127.0.0.1:0", time.Minute, func(
 		t *loop.Thread, s *stream.Conn,
 	) error {
 		s.SetNoWait(true) // read what has come; the loop calls again

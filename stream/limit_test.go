@@ -149,7 +149,7 @@ func TestDeadlinesFarAway(t *testing.T) {
 // wait.
 func TestDeadlinesOfOnesOwn(t *testing.T) {
 	onLoop(t, func(t *testing.T, l *loop.Loop) {
-		srv, err := stream.Serve(l, "tcp", "127.0.0.1:0", -1, func(
+		srv, err := stream.StartServer(l, "tcp", "127.0.0.1:0", -1, func(
 			th *loop.Thread, s *stream.Conn,
 		) error {
 			b := make([]byte, 4)

@@ -110,7 +110,7 @@ func TestListenErrors(t *testing.T) {
 	must.Do(t, os.WriteFile(taken, nil, 0o600))
 	onLoop(t, func(t *testing.T, l *loop.Loop) {
 		serve := func(network, address string) error {
-			_, err := stream.Serve(l, network, address, -1, nil)
+			_, err := stream.StartServer(l, network, address, -1, nil)
 			return err
 		}
 		listen := func(network, address string) error {
@@ -235,7 +235,7 @@ func TestDetach(t *testing.T) {
 				must.Do(t, err)
 				detach(c.(*stream.Conn))
 			})
-			serves, err = stream.Serve(l, "tcp", "127.0.0.1:0", -1, func(
+			serves, err = stream.StartServer(l, "tcp", "127.0.0.1:0", -1, func(
 				th *loop.Thread, s *stream.Conn,
 			) error {
 				_, _ = s.Read(make([]byte, 1))

@@ -190,7 +190,7 @@ func TestServeHTTPOverStreams(t *testing.T) {
 	run(t, func(t *testing.T, m mode) {
 		addr := "127.0.0.1:0"
 		loops.Start(t, m, quiet, func(l *loop.Loop) {
-			srv, err := stream.Serve(l, "tcp", addr, time.Minute, func(
+			srv, err := stream.StartServer(l, "tcp", addr, time.Minute, func(
 				_ *loop.Thread, s *stream.Conn,
 			) error {
 				var c net.Conn = s

@@ -36,7 +36,7 @@ func ExampleNew() {
 		return resp.Text(200, "Welcome, "+req.User())
 	}
 
-	url, stop := server.Serve(login(garden))
+	url, stop := server.StartExample(login(garden))
 	defer stop()
 	for _, password := range []string{"daisy", "rose"} {
 		req, err := http.NewRequest("GET", url, nil)

@@ -26,7 +26,7 @@ func compressing(t *testing.T, m modes.Mode, h conn.Handler) *cached {
 	d := compress.Defaults
 	policy := must.Get(compression.Policy(d.Encodings, *d.MinSize, d.Types, *d.Level))(t)
 	c := &cached{store: open(t)}
-	env := handlers.Env{Server: around.In(around.Context{Compression: policy})}
+	env := handlers.Env{Process: around.In(around.Context{Compression: policy})}
 	layer := must.Get(cache.New(c.store, cache.Settings{}, env))(t)
 	c.Server = module.Start(t, m, "/", compression.Middleware(policy)(layer(h)))
 	return c

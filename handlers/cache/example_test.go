@@ -24,7 +24,7 @@ func Example() {
 		fmt.Println(err)
 		return
 	}
-	url, stop := server.Serve(layer(func(req *conn.Request, resp *conn.Response) int {
+	url, stop := server.StartExample(layer(func(req *conn.Request, resp *conn.Response) int {
 		resp.Cache(time.Minute, "greetings")
 		return resp.Text(200, "hello")
 	}))

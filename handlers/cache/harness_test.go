@@ -58,7 +58,7 @@ func patiently(s cache.Settings) cache.Settings {
 func startAs(t testing.TB, m modes.Mode, s cache.Settings, h conn.Handler, buffering bool) *cached {
 	t.Helper()
 	c := &cached{store: open(t)}
-	env := handlers.Env{Server: around.In(around.Context{Buffering: buffering})}
+	env := handlers.Env{Process: around.In(around.Context{Buffering: buffering})}
 	c.Server = module.Start(t, m, "/", must.Get(cache.New(c.store, patiently(s), env))(t)(h))
 	return c
 }

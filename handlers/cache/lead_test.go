@@ -43,7 +43,7 @@ func front(t testing.TB, m modes.Mode, set cache.Settings, app http.HandlerFunc,
 		app(w, r)
 	}))
 	t.Cleanup(origin.Close)
-	env := handlers.Env{Prefix: "/", Server: around.In(around.Context{Buffering: true})}
+	env := handlers.Env{Prefix: "/", Process: around.In(around.Context{Buffering: true})}
 	h := must.Get(module.Build(t, proxy.Register, "proxy", env, func(s *proxy.Settings) {
 		s.Address = []string{origin.Listener.Addr().String()}
 		s.IdleTimeout = 50 * time.Millisecond // nothing is left behind when the tests end

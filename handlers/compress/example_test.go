@@ -22,7 +22,7 @@ func ExampleSettings_Middleware() {
 		return resp.Text(200, strings.Repeat("a rose is a rose is ", 1000))
 	}
 
-	url, stop := server.Serve(compressed(poem))
+	url, stop := server.StartExample(compressed(poem))
 	defer stop()
 	for _, accepts := range []string{"gzip", "br, gzip", "identity"} {
 		req, err := http.NewRequest("GET", url, nil)

@@ -10,7 +10,7 @@ import (
 
 // The configuration says handler = "echo". A program can also serve it itself.
 func ExampleServe() {
-	url, stop := server.Serve(echo.Serve) // lwango.Handle("/echo", echo.Serve)
+	url, stop := server.StartExample(echo.Serve) // lwango.Handle("/echo", echo.Serve)
 	defer stop()
 	server.Show(http.Post(url, "text/plain", strings.NewReader("anyone here?")))
 	// Output:

@@ -31,7 +31,7 @@ func ExampleNew() {
 	}
 	nothing := func(*conn.Request, *conn.Response) int { return 404 }
 
-	url, stop := server.Serve(pages.Outer(pages.Inner(nothing)))
+	url, stop := server.StartExample(pages.Outer(pages.Inner(nothing)))
 	defer stop()
 	server.Show(http.Get(url))
 	// Output:

@@ -9,7 +9,7 @@ import (
 
 // The configuration says handler = "hello_world". A program can also serve it itself.
 func ExampleServe() {
-	url, stop := server.Serve(helloworld.Serve) // lwango.Handle("/hello", helloworld.Serve)
+	url, stop := server.StartExample(helloworld.Serve) // lwango.Handle("/hello", helloworld.Serve)
 	defer stop()
 	server.Show(http.Get(url))
 	server.Show(http.Get(url + "?name=Lwan"))

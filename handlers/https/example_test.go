@@ -20,7 +20,7 @@ func ExampleNew() {
 	}
 	hello := func(_ *conn.Request, resp *conn.Response) int { return resp.Text(200, "Hello") }
 
-	url, stop := server.Serve(secure(hello))
+	url, stop := server.StartExample(secure(hello))
 	defer stop()
 	req, err := http.NewRequest("GET", url+"/garden?rose", nil)
 	if err != nil {

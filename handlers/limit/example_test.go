@@ -23,7 +23,7 @@ func ExampleNew() {
 	}
 	hello := func(_ *conn.Request, resp *conn.Response) int { return resp.Text(200, "Hello") }
 
-	url, stop := server.Serve(twice(hello))
+	url, stop := server.StartExample(twice(hello))
 	defer stop()
 	for range 3 {
 		answer, err := http.Get(url)

@@ -19,7 +19,7 @@ import (
 func ExampleNew() {
 	routes := &handlers.SiteRoutes{Prefixes: []string{"/", "/next"}}
 	mw, err := mirror.New(mirror.Settings{To: "/next"}, handlers.Env{Prefix: "/",
-		Server: around.In(around.Context{Routes: routes})})
+		Process: around.In(around.Context{Routes: routes})})
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -34,7 +34,7 @@ func ExampleNew() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	url, stop := server.Serve(router.Serve)
+	url, stop := server.StartExample(router.Serve)
 	defer stop()
 	answer, err := http.Get(url + "/shop?x=1")
 	if err != nil {

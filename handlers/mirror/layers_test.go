@@ -52,7 +52,8 @@ func TestTwoMirrors(t *testing.T) {
 	s := startBehind(t, modes.Direct, mirror.Settings{},
 		func(routes *handlers.SiteRoutes) handlers.Middleware {
 			return must.Get(mirror.New(mirror.Settings{To: "/copy/2"}, handlers.Env{Prefix: "/",
-				Server: around.In(around.Context{Server: told{seen: new([]atomic.Int64)}, Routes: routes})}))(t)
+				Process: around.In(around.Context{
+					Process: told{seen: new([]atomic.Int64)}, Routes: routes})}))(t)
 		}, echo, nil)
 	for _, fields := range [][]string{{"Content-Length: 8"}, {"Transfer-Encoding: chunked"}} {
 		body := "12345678"

@@ -52,7 +52,7 @@ func startBehind(t *testing.T, m modes.Mode, set mirror.Settings,
 	set.To = "/copy"
 	routes := &handlers.SiteRoutes{Prefixes: []string{"/", "/copy"}}
 	mw := must.Get(mirror.New(set, handlers.Env{Prefix: "/",
-		Server: around.In(around.Context{Server: s.told, Routes: routes})}))(t)
+		Process: around.In(around.Context{Process: s.told, Routes: routes})}))(t)
 	if other == nil {
 		other = func(req *conn.Request, resp *conn.Response) int {
 			body, err := io.ReadAll(req.Body())
@@ -308,7 +308,7 @@ func TestErrors(t *testing.T) {
 	} {
 		routes := &handlers.SiteRoutes{Prefixes: []string{"/a"}}
 		_, err := mirror.New(mirror.Settings{To: tt.to}, handlers.Env{Prefix: tt.prefix,
-			Server: around.In(around.Context{Routes: routes})})
+			Process: around.In(around.Context{Routes: routes})})
 		if fmt.Sprint(err) != want {
 			t.Errorf("got  %v\nwant %s", err, want)
 		}

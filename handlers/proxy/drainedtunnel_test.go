@@ -41,7 +41,7 @@ func TestDrainedTunnel(t *testing.T) {
 	f := &front{log: new(logtext.Buffer)}
 	var all []metrics.Upstreams
 	env := handlers.Env{Prefix: "/", Logger: slog.New(slog.NewTextHandler(f.log, nil)),
-		Server: around.In(around.Context{Server: withUpstreams{all: &all}})}
+		Process: around.In(around.Context{Process: withUpstreams{all: &all}})}
 	h := must.Get(module.Build(t, proxy.Register, "proxy", env, func(s *proxy.Settings) {
 		s.Address = []string{echo.addr, other.addr}
 	}))(t)

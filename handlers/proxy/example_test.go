@@ -30,7 +30,7 @@ func ExampleNew() {
 	mux := handlers.NewMux()
 	mux.Handle("/api/", api)
 
-	url, stop := server.Serve(mux.Serve)
+	url, stop := server.StartExample(mux.Serve)
 	defer stop()
 	server.Show(http.Get(url + "/api/roses?red"))
 	// Output:
@@ -58,7 +58,7 @@ func ExampleRegister() {
 		log.Fatal(err)
 	}
 
-	url, stop := server.Serve(h)
+	url, stop := server.StartExample(h)
 	defer stop()
 	server.Show(http.Get(url + "/roses?red"))
 	// Output:

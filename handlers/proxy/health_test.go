@@ -47,7 +47,7 @@ func checked(t *testing.T, register func(*handlers.Registry), addresses []string
 	end = func() { cancel(); running.Wait() }
 	t.Cleanup(end)
 	env := handlers.Env{Prefix: "/", Logger: slog.New(slog.NewTextHandler(f.log, nil)),
-		Server: inBackground{run: func(w func(context.Context)) { running.Go(func() { w(ctx) }) }}}
+		Process: inBackground{run: func(w func(context.Context)) { running.Go(func() { w(ctx) }) }}}
 	h, err := module.Build(t, register, "proxy", env, func(s *proxy.Settings) {
 		s.Address = addresses
 		s.IdleTimeout = 50 * time.Millisecond

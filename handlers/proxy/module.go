@@ -87,8 +87,8 @@ func New(ctx context.Context, s Settings, env handlers.Env) (conn.Handler, error
 	if err := tags.Check(&s); err != nil {
 		return nil, err
 	}
-	if env.Server == nil {
-		env.Server = around.Context{Server: untilDone{ctx: ctx}}
+	if env.Process == nil {
+		env.Process = around.Context{Process: untilDone{ctx: ctx}}
 	}
 	return build(s, env, &pool)
 }

@@ -24,7 +24,7 @@ func ExampleNew() {
 		log.Fatal(err)
 	}
 
-	url, stop := server.Serve(h)
+	url, stop := server.StartExample(h)
 	defer stop()
 	answer, err := http.DefaultTransport.RoundTrip(get(url + "/shop?page=2")) // does not follow it
 	if err != nil {

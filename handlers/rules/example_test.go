@@ -28,7 +28,7 @@ func ExampleCompile() {
 	}
 	hello := func(_ *conn.Request, resp *conn.Response) int { return resp.Text(200, "Hello") }
 
-	url, stop := server.Serve(set.Middleware()(hello))
+	url, stop := server.StartExample(set.Middleware()(hello))
 	defer stop()
 	for _, path := range []string{"/", "/private/diary"} {
 		answer, err := http.Get(url + path)

@@ -93,7 +93,7 @@ func TestChangedWhileCompressed(t *testing.T) {
 			root := t.TempDir()
 			path := filepath.Join(root, "long.txt")
 			must.Do(t, os.WriteFile(path, []byte(text), 0o644))
-			h, err := build(t, handlers.Env{Server: around.In(around.Context{Compression: policy})},
+			h, err := build(t, handlers.Env{Process: around.In(around.Context{Compression: policy})},
 				func(s *servefiles.Settings) {
 					s.Path, s.OpenFiles = root, 2
 				})

@@ -132,7 +132,7 @@ func TestCold(t *testing.T) {
 // startBusy serves a folder, and at /busy makes all workers busy until done is called.
 func startBusy(t *testing.T, root string, precompressed bool) (s *server.Server, done func()) {
 	p := policy(t, 0)
-	files, err := build(t, handlers.Env{Server: around.In(around.Context{Compression: p})},
+	files, err := build(t, handlers.Env{Process: around.In(around.Context{Compression: p})},
 		func(s *servefiles.Settings) {
 			s.Path, s.Precompressed = root, precompressed
 		})

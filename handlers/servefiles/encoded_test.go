@@ -53,7 +53,7 @@ func policy(t testing.TB, cache int64) *coding.Policy {
 func startEncoding(t testing.TB, m modes.Mode, root string, p *coding.Policy,
 	change func(*servefiles.Settings)) *server.Server {
 	t.Helper()
-	h, err := build(t, handlers.Env{Server: around.In(around.Context{Compression: p})},
+	h, err := build(t, handlers.Env{Process: around.In(around.Context{Compression: p})},
 		func(s *servefiles.Settings) {
 			s.Path = root
 			if change != nil {
@@ -177,7 +177,7 @@ func TestEncodedNoTransform(t *testing.T) {
 	content := text(5000, 0)
 	must.Do(t, os.WriteFile(root+"/a.css", []byte(content), 0o644))
 	p := policy(t, 1<<20)
-	h, err := build(t, handlers.Env{Server: around.In(around.Context{Compression: p})},
+	h, err := build(t, handlers.Env{Process: around.In(around.Context{Compression: p})},
 		func(s *servefiles.Settings) { s.Path = root })
 	must.Do(t, err)
 	outer := func(req *conn.Request, resp *conn.Response) int {
@@ -247,7 +247,7 @@ func TestEncodedForMany(t *testing.T) {
 		path := filepath.Join(root, "a.css")
 		must.Do(t, os.WriteFile(path, []byte(content), 0o644))
 		p := policy(t, 8<<20)
-		h, err := build(t, handlers.Env{Server: around.In(around.Context{Compression: p})},
+		h, err := build(t, handlers.Env{Process: around.In(around.Context{Compression: p})},
 			func(s *servefiles.Settings) {
 				s.Path = root
 			})
@@ -417,7 +417,7 @@ func TestEncodedFS(t *testing.T) {
 		for range 2 { // each handler has its own
 			settings := servefiles.Defaults
 			h, err := servefiles.FS(fsys, settings,
-				handlers.Env{Server: around.In(around.Context{Compression: p})})
+				handlers.Env{Process: around.In(around.Context{Compression: p})})
 			must.Do(t, err)
 			s := module.Start(t, modes.Direct, "/", compression.Middleware(p)(h))
 			want := s.Request("GET /", nil, "").Text

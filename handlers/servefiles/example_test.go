@@ -39,7 +39,7 @@ func ExampleNew() {
 		log.Fatal(err)
 	}
 
-	url, stop := server.Serve(h)
+	url, stop := server.StartExample(h)
 	defer stop()
 	server.Show(http.Get(url))
 	// Output:
@@ -63,7 +63,7 @@ func ExampleSender() {
 		return status
 	}
 
-	url, stop := server.Serve(h)
+	url, stop := server.StartExample(h)
 	defer stop()
 	server.Show(http.Get(url + "/?member=yes"))
 	// Output:

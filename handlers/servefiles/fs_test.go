@@ -60,7 +60,7 @@ func startFS(t testing.TB, m modes.Mode, fsys fs.FS,
 		change(&s)
 	}
 	h, err := servefiles.FS(fsys, s,
-		handlers.Env{Server: around.In(around.Context{Scripts: []string{".php"}})})
+		handlers.Env{Process: around.In(around.Context{Scripts: []string{".php"}})})
 	must.Do(t, err)
 	return module.Start(t, m, "/f", h)
 }
@@ -177,7 +177,7 @@ func ExampleFS() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	url, stop := server.Serve(h)
+	url, stop := server.StartExample(h)
 	defer stop()
 	server.Show(http.Get(url))
 	// Output:

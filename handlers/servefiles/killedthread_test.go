@@ -120,7 +120,7 @@ func TestKilledAtASibling(t *testing.T) {
 	}
 	fsys := newSlowFS(".gz", files)
 	h, err := servefiles.FS(fsys, servefiles.Defaults,
-		handlers.Env{Server: around.In(around.Context{Compression: p})})
+		handlers.Env{Process: around.In(around.Context{Compression: p})})
 	must.Do(t, err)
 	s := module.Start(t, modes.Direct, "/", h)
 	s.Dial().Send("GET /a.css HTTP/1.1\r\nHost: a\r\nAccept-Encoding: gzip\r\n\r\n")

@@ -61,7 +61,7 @@ func TestListing(t *testing.T) {
 		must.Do(t, os.WriteFile(filepath.Join(root, "noindex/README.md"), []byte("<script>\n"), 0o644))
 		must.Do(t, unix.Mkfifo(filepath.Join(root, "noindex/fifo"), 0o644))
 		must.Do(t, os.Symlink("../../outside.txt", filepath.Join(root, "noindex/out")))
-		h, err := build(t, handlers.Env{Server: around.In(around.Context{Scripts: []string{".php"}})},
+		h, err := build(t, handlers.Env{Process: around.In(around.Context{Scripts: []string{".php"}})},
 			func(s *servefiles.Settings) {
 				s.Path, s.Listing, s.CacheControl = root, true, "immutable"
 			})

@@ -116,7 +116,7 @@ func TestIfRangeOfAnotherType(t *testing.T) {
 	}
 	p := policy(t, 0)
 	sender, err := servefiles.NewSender(servefiles.Settings{Path: root},
-		handlers.Env{Server: around.In(around.Context{Compression: p})})
+		handlers.Env{Process: around.In(around.Context{Compression: p})})
 	must.Do(t, err)
 	s := module.Start(t, modes.Direct, "/", compression.Middleware(p)(
 		func(req *conn.Request, resp *conn.Response) int {

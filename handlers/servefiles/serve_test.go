@@ -156,7 +156,7 @@ func TestSources(t *testing.T) {
 		status  int
 	}{{nil, false, 200}, {[]string{".php", ".py"}, false, 404},
 		{[]string{".php", ".py"}, true, 200}} {
-		h, err := build(t, handlers.Env{Server: around.In(around.Context{Scripts: c.scripts})},
+		h, err := build(t, handlers.Env{Process: around.In(around.Context{Scripts: c.scripts})},
 			func(s *servefiles.Settings) {
 				s.Path, s.ScriptSources, s.Fallback = root, c.sent, "a.phpinfo"
 			})
@@ -306,7 +306,7 @@ func TestErrors(t *testing.T) {
 			"types", "types: .x: named twice"},
 	} {
 		_, err := build(t,
-			handlers.Env{Dir: root, Server: around.In(around.Context{Scripts: []string{".php"}})},
+			handlers.Env{Dir: root, Process: around.In(around.Context{Scripts: []string{".php"}})},
 			func(s *servefiles.Settings) {
 				s.Path = "sub"
 				c.change(s)

@@ -39,7 +39,7 @@ func TestSiblings(t *testing.T) {
 		if on {
 			its.Compression = p
 		}
-		return handlers.Env{Server: around.In(its)}
+		return handlers.Env{Process: around.In(its)}
 	}
 	for _, on := range []bool{true, false} {
 		h := must.Get(module.Build(t, servefiles.Register, "serve_files", build(on),

@@ -31,7 +31,7 @@ func Example() {
 		return 200 // the end, or the client has left, or the server stops
 	}
 
-	url, stop := server.Serve(countdown) // lwango.Handle("/countdown", countdown)
+	url, stop := server.StartExample(countdown) // lwango.Handle("/countdown", countdown)
 	defer stop()
 	server.Show(http.Get(url))
 	// Output:
@@ -68,7 +68,7 @@ func ExampleServe() {
 		return sse.Serve(req, resp, news{topics.Topic("news")})
 	}
 
-	url, stop := server.Serve(follow) // lwango.Handle("/news", follow)
+	url, stop := server.StartExample(follow) // lwango.Handle("/news", follow)
 	defer stop()
 	topics.Topic("news").Publish([]byte("it rains"))
 	topics.Topic("news").Publish([]byte("good night"))

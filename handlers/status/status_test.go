@@ -35,7 +35,7 @@ func TestManyLooks(t *testing.T) {
 		return &metrics.Snapshot{PID: int(gathered.Add(1))}, nil
 	}
 	h := must.Get(status.New(status.Settings{},
-		handlers.Env{Server: around.In(around.Context{Server: counting{count: snapshot}})}))(t)
+		handlers.Env{Process: around.In(around.Context{Process: counting{count: snapshot}})}))(t)
 	handler := func(req *conn.Request, resp *conn.Response) int {
 		if req.Path() == "/hello" {
 			return 204

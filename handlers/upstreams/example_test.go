@@ -36,7 +36,7 @@ func ExampleSettings() {
 		log.Fatal(err)
 	}
 
-	url, stop := server.Serve(h)
+	url, stop := server.StartExample(h)
 	defer stop()
 	server.Show(http.Get(url))
 	req, _ := http.NewRequest("GET", url, nil)

@@ -43,7 +43,7 @@ func Example() {
 		}
 	}
 
-	url, stop := server.Serve(echo) // lwango.Handle("/echo", echo)
+	url, stop := server.StartExample(echo) // lwango.Handle("/echo", echo)
 	defer stop()
 	client, _, err := gorilla.DefaultDialer.Dial(strings.Replace(url, "http", "ws", 1), nil)
 	if err != nil {
@@ -81,7 +81,7 @@ func ExampleUpgrader_Serve() {
 		return upgrader.Serve(req, resp, &guest{topics.Topic(req.Path())})
 	}
 
-	url, stop := server.Serve(enter) // lwango.Handle("/rooms", enter)
+	url, stop := server.StartExample(enter) // lwango.Handle("/rooms", enter)
 	defer stop()
 	client, _, err := gorilla.DefaultDialer.Dial(strings.Replace(url, "http", "ws", 1)+"/rooms/1", nil)
 	if err != nil {

@@ -28,12 +28,12 @@ func main() {
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	// ServeStreams is this with the Server's defaults.
+	// ListenStreams is this with the Server's defaults.
 	err = lwango.Server{
 		Listeners: []lwango.Listener{{Addr: *address, Streams: echo}},
 		Handoff:   how,
 		Grace:     time.Second,
-	}.Serve(ctx)
+	}.Run(ctx)
 	if err != nil {
 		log.Fatal(err)
 	}

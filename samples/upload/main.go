@@ -40,7 +40,7 @@ func main() {
 	// receive has a limit of its own for bodies: so it is receive that tells the client.
 	server := lwango.Server{Addr: *addr, Handler: routes(to, *most, *atOnce),
 		Limits: lwango.Limits{MaxBodySize: -1}}
-	if err := server.Serve(ctx); err != nil {
+	if err := server.Run(ctx); err != nil {
 		slog.Error("upload ends", "error", err)
 		os.Exit(1)
 	}

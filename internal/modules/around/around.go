@@ -3,7 +3,7 @@
 //
 //	around.Of(env).LargerBodies(limit)
 //
-// The maker of a route puts a Context into Env.Server. In a test of a module there may be none;
+// The maker of a route puts a Context into Env.Process. In a test of a module there may be none;
 // then the calls have no effect.
 package around
 
@@ -20,7 +20,7 @@ import (
 
 // Context is the surroundings of a route.
 type Context struct {
-	Server
+	Process
 
 	// Routes are the routes of the site, for subrequests (conn.Request.Subrequest).
 	Routes *handlers.SiteRoutes
@@ -45,9 +45,9 @@ type Context struct {
 	Dependence handlers.Dependence
 }
 
-// Server has the calls of a build function to the server.
-type Server interface {
-	handlers.Server
+// Process has the calls of a build function to the server.
+type Process interface {
+	handlers.Process
 
 	// Count makes the server count its requests by route, see conn.Config.Count. snapshot returns the
 	// counts and the state of the server. It waits for the loops, a second at most, so it is called
@@ -68,9 +68,9 @@ type Server interface {
 
 // Of returns the Context of the route of env.
 func Of(env handlers.Env) Context {
-	c, _ := env.Server.(Context)
-	if c.Server == nil {
-		c.Server = None{}
+	c, _ := env.Process.(Context)
+	if c.Process == nil {
+		c.Process = None{}
 	}
 	if c.Routes == nil {
 		c.Routes = new(handlers.SiteRoutes)
@@ -78,10 +78,10 @@ func Of(env handlers.Env) Context {
 	return c
 }
 
-// In returns c for Env.Server, with None if c has no server.
-func In(c Context) handlers.Server {
-	if c.Server == nil {
-		c.Server = None{}
+// In returns c for Env.Process, with None if c has no server.
+func In(c Context) handlers.Process {
+	if c.Process == nil {
+		c.Process = None{}
 	}
 	return c
 }

@@ -227,7 +227,7 @@ type inBackground struct {
 
 func (b inBackground) Background(f func(context.Context)) { b.run(f) }
 
-func background(t *testing.T) handlers.Server {
+func background(t *testing.T) handlers.Process {
 	ctx, stop := context.WithCancel(context.Background())
 	var running sync.WaitGroup
 	t.Cleanup(func() {
@@ -251,7 +251,7 @@ func TestHealth(t *testing.T) {
 			}
 			r.reply("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nup")
 		})
-		env := handlers.Env{Prefix: "/app", Server: background(t)}
+		env := handlers.Env{Prefix: "/app", Process: background(t)}
 		_, err := build(p, env, []string{address, address + "x"}, func(s *upstreams.Gateway) {
 			s.Params = map[string]string{"APP": "mine"}
 			s.Health.Path, s.Health.Body, s.Health.Interval = "/app/up?x", "up", 100*time.Millisecond

@@ -177,7 +177,7 @@ func TestInternalPrefix(t *testing.T) {
 			r.reply("Status: 200\r\n\r\n" + r.get("SCRIPT_NAME") + "|" + r.get("PATH_INFO"))
 		})
 		r := must.Get(build(p, handlers.Env{Dir: t.TempDir(), Prefix: "/_app",
-			Server: around.In(around.Context{Internal: true})}, []string{at}, nil))(t)
+			Process: around.In(around.Context{Internal: true})}, []string{at}, nil))(t)
 		s := module.Start(t, modes.Direct, "/_app", r.Handler)
 		if a := s.Request("GET /_app/x%2Fy", nil, ""); a.Text != "|/x/y" {
 			t.Errorf("%s: %q", a.Status, a.Text)

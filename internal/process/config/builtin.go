@@ -45,7 +45,7 @@ func (c *Config) rootSite(s Source) (handlers.Site, error) {
 	c.OpenFiles += set.KeptFiles()
 	env := handlers.Env{Dir: dir, Prefix: "/",
 		Logger: s.Logger.With("site", siteName(nil), "route", "/"),
-		Server: around.Context{Server: routeServer{c, nil, nil, new(handlers.Dependence)},
+		Process: around.Context{Process: routeNotes{c, nil, nil, new(handlers.Dependence)},
 			Compression: c.compression.policy}}
 	h, err := servefiles.New(set, env)
 	if err != nil {

@@ -137,7 +137,7 @@ func (c *Config) cached(s Source, site *Site, r *Route, h conn.Handler, module h
 	}
 	its := around.Of(env)
 	its.Buffering = module&handlers.Buffering != 0
-	env.Server = its
+	env.Process = its
 	m, err := cache.New(s.Cache, in.Settings, env)
 	if err != nil {
 		reportAt(in.Table, "", err)

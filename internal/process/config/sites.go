@@ -39,7 +39,7 @@ func (c *Config) buildSites(s Source) (sites []builtSite) {
 			Listeners: site.Listeners, Scheme: site.Scheme}}
 		name := RouteName{Site: siteName(site.Hosts)}
 		var depends handlers.Dependence
-		its := around.Context{Server: routeServer{c, s.Counters, &name, &depends},
+		its := around.Context{Process: routeNotes{c, s.Counters, &name, &depends},
 			Routes: site.prefixes(s)}
 		env := handlers.Env{Dir: c.Dir, Hosts: site.Hosts, Logger: s.Logger}
 		ofSite := env.Log().With("site", name.Site)
@@ -85,7 +85,7 @@ func (c *Config) buildSites(s Source) (sites []builtSite) {
 				var err error
 				env.Prefix, name.Route = r.Prefix, r.Prefix
 				its.ErrorPages = errorpages.Statuses(site.Around.ErrorPages, r.Around.ErrorPages)
-				env.Server = its
+				env.Process = its
 				if h, err = plans[i].module.Build(plans[i].settings, env); err != nil {
 					reportRoute(*r, err)
 				}
@@ -95,7 +95,7 @@ func (c *Config) buildSites(s Source) (sites []builtSite) {
 				folder = f.Folder()
 			}
 			its.Dependence, r.depends = depends, depends.Words
-			env.Prefix, name.Route, env.Server = r.Prefix, r.Prefix, its
+			env.Prefix, name.Route, env.Process = r.Prefix, r.Prefix, its
 			if h != nil {
 				h = c.cached(s, site, r, h, plans[i].module.Traits, env)
 			}
@@ -117,7 +117,7 @@ func (c *Config) buildSites(s Source) (sites []builtSite) {
 			}
 		}
 		its.Compression, its.Internal = compression.policy, false
-		env.Prefix, name.Route, env.Server, env.Logger = "", "", its, ofSite
+		env.Prefix, name.Route, env.Process, env.Logger = "", "", its, ofSite
 		site.Around.Compression = nil
 		if its.Compression != nil { // nothing further out would have to be kept from it
 			site.Around.Compression = new(Compression)
@@ -170,8 +170,8 @@ func (s *Site) prefixes(src Source) *handlers.SiteRoutes {
 	return routes
 }
 
-// routeServer notes what the modules of a site, or of the present route, ask of handlers.Server.
-type routeServer struct {
+// routeNotes notes what the modules of a site, or of the present route, ask of handlers.Process.
+type routeNotes struct {
 	*Config
 	counters *Counters
 	route    *RouteName
@@ -179,30 +179,30 @@ type routeServer struct {
 }
 
 // Loops returns the loops. Modules are built before there are any, and call it later.
-func (t routeServer) Loops() []*loop.Loop { return t.Config.Loops }
+func (t routeNotes) Loops() []*loop.Loop { return t.Config.Loops }
 
-func (t routeServer) Background(f func(ctx context.Context)) {
+func (t routeNotes) Background(f func(ctx context.Context)) {
 	t.Config.Background = append(t.Config.Background, f)
 }
 
-func (t routeServer) Reads(path string) { t.HandlerFiles = append(t.HandlerFiles, path) }
+func (t routeNotes) Reads(path string) { t.HandlerFiles = append(t.HandlerFiles, path) }
 
-func (t routeServer) Depends(on handlers.Dependence) { *t.depends = on }
+func (t routeNotes) Depends(on handlers.Dependence) { *t.depends = on }
 
-func (t routeServer) Count() func() (*metrics.Snapshot, error) {
+func (t routeNotes) Count() func() (*metrics.Snapshot, error) {
 	t.Counted = true
 	return t.snapshot
 }
 
-func (t routeServer) Upstreams(u metrics.Upstreams) {
+func (t routeNotes) Upstreams(u metrics.Upstreams) {
 	t.Config.Upstreams = append(t.Config.Upstreams, Upstreams{*t.route, u})
 }
 
-func (t routeServer) Counts(k *metrics.Kind, of string) []atomic.Int64 {
+func (t routeNotes) Counts(k *metrics.Kind, of string) []atomic.Int64 {
 	return t.counters.counts(*t.route, k, of)
 }
 
-func (t routeServer) LargerBodies(bytes int64) { t.LargestBody = max(t.LargestBody, bytes) }
+func (t routeNotes) LargerBodies(bytes int64) { t.LargestBody = max(t.LargestBody, bytes) }
 
 // builtRoute is a route that was read: a compiled-in handler, or a module with its settings;
 // neither after an error.

@@ -381,13 +381,13 @@ func (s *server) serve(l *listener, i int) error {
 		var err error
 		switch c := l.config; {
 		case c.Stream != nil:
-			h, err = c.Stream.Serve(s.loops[i], fd, l.TLS)
+			h, err = c.Stream.Listen(s.loops[i], fd, l.TLS)
 		case c.Streams != nil:
-			h, err = stream.ServeFD(s.loops[i], fd, c.Idle, &s.sessions, c.Streams)
+			h, err = stream.StartServerFD(s.loops[i], fd, c.Idle, &s.sessions, c.Streams)
 		default:
 			ln := l.Listener
 			ln.FD = fd
-			h, err = s.conn.Serve(s.loops[i], ln)
+			h, err = s.conn.Listen(s.loops[i], ln)
 		}
 		if err != nil {
 			sockets.CloseAll(fds[j:])

@@ -57,7 +57,7 @@ func serveTLS(t *testing.T, text string, ends *tls.Config) *running {
 	s.loops = loops.Start(t, modes.Direct, logtext.Quiet, func(l *loop.Loop) {
 		for _, lc := range c.Listeners {
 			fd := must.Get(loop.Listen("tcp", lc.Address.Name, false))(t)
-			must.Get(lc.Stream.Serve(l, fd, cmp.Or(ends, lc.TLS.Config)))(t)
+			must.Get(lc.Stream.Listen(l, fd, cmp.Or(ends, lc.TLS.Config)))(t)
 			s.all = append(s.all, loop.LocalAddr(fd).String())
 		}
 		s.at = s.all[0]

@@ -94,7 +94,7 @@ func (c *connection) secure(t *loop.Thread, first []byte,
 	until time.Time) (over net.Conn, why result) {
 	below := new(struct{ net.Conn })
 	secure, input := tls.Server(below, c.port.tls), &prefixedConn{&c.client, first}
-	ended, err := handshake.Serve(t, c.remote.Addr(), secure, &below.Conn, input, until)
+	ended, err := handshake.Accept(t, c.remote.Addr(), secure, &below.Conn, input, until)
 	switch panicked := (*loop.PanicError)(nil); {
 	case errors.As(err, &panicked):
 		c.port.service.log.Error("stream: panic in a tls handshake", "client", c.remote,

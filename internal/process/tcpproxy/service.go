@@ -237,10 +237,10 @@ func (s *Service) Settings() *Settings { return s.set }
 // Report returns the counts of the address since the start of the process.
 func (s *Service) Report() metrics.Stream { return s.counters.report(s.set.Address.String()) }
 
-// Serve accepts connections to the listening socket fd on l. It ends TLS by c; nil: it does not.
+// Listen accepts connections to the listening socket fd on l. It ends TLS by c; nil: it does not.
 // The caller is on the loop, or the loop does not run yet. To stop accepting, close the returned
 // Listener on the loop. On an error fd is still the caller's.
-func (s *Service) Serve(l *loop.Loop, fd int, c *tls.Config) (*loop.Listener, error) {
+func (s *Service) Listen(l *loop.Loop, fd int, c *tls.Config) (*loop.Listener, error) {
 	p := &port{service: s, loop: l, tls: c}
 	return l.Accept(fd, p.accept)
 }

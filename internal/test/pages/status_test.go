@@ -31,7 +31,7 @@ func TestStatusPage(t *testing.T) {
 	ctx, cancel := chromedp.NewContext(browser.Context(t), chromedp.WithNewBrowserContext())
 	defer cancel()
 	h := must.Get(status.New(status.Settings{}, handlers.Env{Prefix: "/",
-		Server: around.In(around.Context{Server: counting{count: func() (*metrics.Snapshot, error) {
+		Process: around.In(around.Context{Process: counting{count: func() (*metrics.Snapshot, error) {
 			return &metrics.Snapshot{Version: "v1", Loops: []metrics.Loop{}, Streams: []metrics.Stream{},
 				Handlers: []metrics.Counted{}, Stalls: []metrics.Stall{}, Certificates: []metrics.Certificate{},
 				Topics: metrics.Topics{Largest: []metrics.Topic{}},

@@ -12,10 +12,10 @@ import (
 	"github.com/lwango/lwango/internal/test/modes"
 )
 
-// Serve serves h for as long as an example runs, so that the example shows a handler and what its
-// client gets, and nothing else. url has no slash at its end. stop ends the server, and closes the
-// idle connections of http.DefaultClient, which would look like a leak.
-func Serve(h conn.Handler) (url string, stop func()) {
+// StartExample serves h for as long as an example runs, so that the example shows a handler and
+// what its client gets, and nothing else. url has no slash at its end. stop ends the server, and
+// closes the idle connections of http.DefaultClient, which would look like a leak.
+func StartExample(h conn.Handler) (url string, stop func()) {
 	s := Start(example{}, modes.Direct, conn.Config{Handler: h})
 	return "http://" + s.Addr, func() {
 		http.DefaultClient.CloseIdleConnections()

@@ -65,7 +65,7 @@ func Start(t testing.TB, m modes.Mode, cfg conn.Config) *Server {
 			ln.TLS = ln.TLS.Clone()
 			ln.TLS.NextProtos = []string{"h2", "http/1.1"}
 		}
-		if _, err := s.Serve(l, ln); err != nil {
+		if _, err := s.Listen(l, ln); err != nil {
 			t.Fatal(err)
 		}
 	})
@@ -79,7 +79,7 @@ func (s *Server) AddTLS(config *tls.Config) (addr string) {
 	s.On(func(l *loop.Loop) {
 		fd := must.Get(loop.Listen("tcp", "127.0.0.1:0", false))(s.T)
 		addr = loop.LocalAddr(fd).String()
-		if _, err := s.Serve(l, conn.Listener{FD: fd, TLS: config}); err != nil {
+		if _, err := s.Listen(l, conn.Listener{FD: fd, TLS: config}); err != nil {
 			s.T.Fatal(err)
 		}
 	})

@@ -51,7 +51,7 @@ func restricted() {
 	if err != nil {
 		panic(err)
 	}
-	ln, err := stream.Serve(l, "tcp", "127.0.0.1:0", -1,
+	ln, err := stream.StartServer(l, "tcp", "127.0.0.1:0", -1,
 		func(_ *loop.Thread, s *stream.Conn) error {
 			_, err := io.Copy(s, s)
 			return err

@@ -1,6 +1,6 @@
 // Package handshake runs TLS handshakes off the loops, and lets peers take turns.
 //
-//	handshake.go  Serve, Dial: a handshake on a goroutine of its own
+//	handshake.go  Accept, Dial: a handshake on a goroutine of its own
 //	slots.go      Slots: how many handshakes compute at a time, and which is next
 package handshake
 
@@ -25,20 +25,20 @@ import (
 // client has not shown the certificate that others must show.
 const ChallengeProtocol = "acme-tls/1"
 
-// Serve runs the handshake of c, a server's connection, on a goroutine of its own, and does its
+// Accept runs the handshake of c, a server's connection, on a goroutine of its own, and does its
 // input and output until it has ended. t, the calling thread, waits meanwhile, and its loop goes
 // on: a full handshake computes for as long as 30 requests, and a callback of the configuration may
 // wait for something.
 //
-// peer is the address that takes turns with others. c reads and writes on *below, which Serve sets;
-// the caller sets it again when the handshake has succeeded. The thread reads and writes on over,
-// whose calls may wait and which has the caller's limits. Serve gives up at the time until, or
-// later by as much as the handshake has waited for slots; for that it sets over's deadline of reads
-// anew.
+// peer is the address that takes turns with others. c reads and writes on *below, which Accept
+// sets; the caller sets it again when the handshake has succeeded. The thread reads and writes on
+// over, whose calls may wait and which has the caller's limits. Accept gives up at the time until,
+// or later by as much as the handshake has waited for slots; for that it sets over's deadline of
+// reads anew.
 //
 // ended says that the handshake has ended by itself. If it is false, the error is one of input,
 // output or a wait, and the caller must not use c and *below any more.
-func Serve(
+func Accept(
 	t *loop.Thread, peer netip.Addr, c *tls.Conn, below *net.Conn, over net.Conn, until time.Time,
 ) (ended bool, err error) {
 	// What the client sends right before it closes its sending half may be a request.
@@ -46,7 +46,7 @@ func Serve(
 	return run(t, peer, c, below, over, until, true)
 }
 
-// Dial is Serve for a client's connection. The waits end as those of t do.
+// Dial is Accept for a client's connection. The waits end as those of t do.
 func Dial(
 	t *loop.Thread, peer netip.Addr, c *tls.Conn, below *net.Conn, over net.Conn, until time.Time,
 ) (ended bool, err error) {

@@ -15,7 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Server is a service that Serve has begun.
+// Server is what StartServer has started.
 type Server struct {
 	listener *loop.Listener
 	loop     *loop.Loop
@@ -27,19 +27,19 @@ type Server struct {
 	handler  func(t *loop.Thread, s *Conn) error
 }
 
-// Serve serves connections to an address, which has the form of Listen's, as cheaply as an event
-// loop with callbacks. It must be called on the loop, or before the loop runs. Each connection has
-// a thread of its own; whenever there is something to read, the loop calls the handler on that
-// thread. The handler may wait like any thread. If it returns nil or ErrWouldBlock, the connection
-// waits without a coroutine until there is more to read, at most for the time idle; negative:
-// without limit. If it returns any other error, such as io.EOF for an orderly end, the loop closes
-// the connection.
+// StartServer serves connections to an address, which has the form of Listen's, as cheaply as an
+// event loop with callbacks. It must be called on the loop, or before the loop runs. Each
+// connection has a thread of its own; whenever there is something to read, the loop calls the
+// handler on that thread. The handler may wait like any thread. If it returns nil or ErrWouldBlock,
+// the connection waits without a coroutine until there is more to read, at most for the time idle;
+// negative: without limit. If it returns any other error, such as io.EOF for an orderly end, the
+// loop closes the connection.
 //
 // The cheapest handler reads all that has arrived (after SetNoWait, until ErrWouldBlock) and
 // returns. If the handler leaves something unread, the loop calls it again. If the handler does not
 // read at all, its connection is closed. When a loop stops, it calls the handlers of connections
 // with something to read once more, and closes all connections.
-func Serve(l *loop.Loop, network, address string, idle time.Duration,
+func StartServer(l *loop.Loop, network, address string, idle time.Duration,
 	handler func(t *loop.Thread, s *Conn) error) (*Server, error) {
 	fd, addr, err := listen(network, address)
 	if err != nil {
@@ -49,16 +49,16 @@ func Serve(l *loop.Loop, network, address string, idle time.Duration,
 	if network == "unix" {
 		srv.path = address
 	}
-	if err := srv.serve(l, fd, idle, handler); err != nil {
+	if err := srv.start(l, fd, idle, handler); err != nil {
 		sysio.Close(fd)
 		return nil, err
 	}
 	return srv, nil
 }
 
-// Session makes a handler for Serve of a handler h that is called once for its connection and reads
-// message after message. When the loop stops, reads return what has arrived, and then io.EOF in
-// place of a wait. The connection is closed when h returns.
+// Session makes a handler for StartServer of a handler h that is called once for its connection and
+// reads message after message. When the loop stops, reads return what has arrived, and then io.EOF
+// in place of a wait. The connection is closed when h returns.
 func Session(h func(t *loop.Thread, s *Conn) error) func(t *loop.Thread, s *Conn) error {
 	return func(t *loop.Thread, s *Conn) error {
 		s.session = s.d.Readable()
@@ -66,18 +66,18 @@ func Session(h func(t *loop.Thread, s *Conn) error) func(t *loop.Thread, s *Conn
 	}
 }
 
-// ServeFD is Serve for an existing listening socket, such as one of loop.Listen. The socket is
-// non-blocking. To stop accepting, the caller closes the returned Listener on the loop; the path of
-// a UNIX socket is the caller's. open, if not nil, counts the open connections. On an error fd is
-// still the caller's.
-func ServeFD(l *loop.Loop, fd int, idle time.Duration, open *atomic.Int64,
+// StartServerFD is StartServer for an existing listening socket, such as one of loop.Listen. The
+// socket is non-blocking. To stop accepting, the caller closes the returned Listener on the loop;
+// the path of a UNIX socket is the caller's. open, if not nil, counts the open connections. On an
+// error fd is still the caller's.
+func StartServerFD(l *loop.Loop, fd int, idle time.Duration, open *atomic.Int64,
 	handler func(t *loop.Thread, s *Conn) error) (*loop.Listener, error) {
 	srv := &Server{open: open}
-	err := srv.serve(l, fd, idle, handler)
+	err := srv.start(l, fd, idle, handler)
 	return srv.listener, err
 }
 
-func (srv *Server) serve(l *loop.Loop, fd int, idle time.Duration,
+func (srv *Server) start(l *loop.Loop, fd int, idle time.Duration,
 	handler func(t *loop.Thread, s *Conn) error) (err error) {
 	srv.loop, srv.idle, srv.handler = l, idle, handler
 	srv.listener, err = l.Accept(fd, srv.accept)

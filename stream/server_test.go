@@ -28,7 +28,7 @@ func TestServe(t *testing.T) {
 				addr, m.Loops = filepath.Join(t.TempDir(), "socket"), 1
 			}
 			ls := loops.Start(t, m, quiet, func(l *loop.Loop) {
-				srv, err := stream.Serve(l, network, addr, -1, func(
+				srv, err := stream.StartServer(l, network, addr, -1, func(
 					th *loop.Thread, s *stream.Conn,
 				) error {
 					if l.Layer().Current() != th || s.RemoteAddr().Network() != network {
@@ -126,7 +126,7 @@ func TestServeEndsWithTheInput(t *testing.T) {
 						calls++
 						return handler(th, s)
 					}
-					srv, err := stream.Serve(l, "tcp", "127.0.0.1:0", -1, counting)
+					srv, err := stream.StartServer(l, "tcp", "127.0.0.1:0", -1, counting)
 					must.Do(t, err)
 					c := caller(t, srv.Addr().String()).(*net.TCPConn)
 					_, _ = io.WriteString(c, "some input")
@@ -167,7 +167,7 @@ func TestServeIdleTimeout(t *testing.T) {
 			}
 			return err
 		}
-		srv, err := stream.Serve(l, "tcp", "127.0.0.1:0", idle, handler)
+		srv, err := stream.StartServer(l, "tcp", "127.0.0.1:0", idle, handler)
 		must.Do(t, err)
 		l.Go(func(th *loop.Thread) {
 			silent, err := stream.Dial(th, -1, "tcp", srv.Addr().String())
@@ -217,7 +217,7 @@ func TestServeStops(t *testing.T) {
 		addr := "127.0.0.1:0"
 		stuck := make(chan struct{}, 1)
 		ls := loops.Start(t, m, quiet, func(l *loop.Loop) {
-			srv, err := stream.Serve(l, "tcp", addr, -1, func(
+			srv, err := stream.StartServer(l, "tcp", addr, -1, func(
 				th *loop.Thread, s *stream.Conn,
 			) error {
 				s.SetNoWait(true)
@@ -264,7 +264,7 @@ func TestSession(t *testing.T) {
 		m.Loops = 1
 		ended := make(chan error, 2)
 		ls := loops.Start(t, m, quiet, func(l *loop.Loop) {
-			srv, err := stream.Serve(l, "tcp", addr, -1, stream.Session(
+			srv, err := stream.StartServer(l, "tcp", addr, -1, stream.Session(
 				func(_ *loop.Thread, s *stream.Conn) error {
 					_, err := io.Copy(struct{ io.Writer }{s}, struct{ io.Reader }{s})
 					ended <- err
