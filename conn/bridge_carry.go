@@ -236,8 +236,15 @@ func (c *bridge) lost(req *Request, err error) {
 func (c *bridge) wait(asked bool) {
 	t := c.duplex.x.req.Thread
 	budget := t.Layer().SetBudget(0) // which the handler's context has
+	despite := t.Layer().WaitDespiteFailures(c.failed)
 	err := c.duplex.x.via.awaitDuplex(-1, asked, c.self[:])
+	t.Layer().WaitDespiteFailures(despite)
 	t.Layer().SetBudget(budget)
+	if err == loop.ErrCanceled && !c.failed { // perhaps a thread's failure: the handler has to end
+		c.failed = true
+		c.duplex.x.canceled(err)
+		return
+	}
 	if err != nil {
 		panic(http.ErrAbortHandler) // the thread's waits are refused
 	}

@@ -39,6 +39,9 @@ import (
 // (Request.ContentLength is -1), and max_body_size limits it, too. Where Spool, MultipartForm and
 // BindJSON would read what has arrived, they read m's as it comes.
 //
+// If a thread of req.Go fails, m goes on all the same. When it has returned, the failure counts as
+// it does without m (see Request.Go).
+//
 // What m changes of the http.Request besides its context and its body does not reach the Handler.
 // If m has replaced the method or the URL, calls next twice, or with the context of another
 // request, next panics, and the client gets a 500. On another goroutine, next answers with 500 and

@@ -132,7 +132,9 @@ func (p *pair) onGoroutine(f func()) {
 func (p *pair) serve() (panicked any) {
 	for {
 		was, budget := p.thread.KeepWaiting(true), p.thread.Layer().SetBudget(0)
+		despite := p.thread.Layer().WaitDespiteFailures(true) // they are the Handler's
 		_, err := p.thread.AwaitAny(-1, p)
+		p.thread.Layer().WaitDespiteFailures(despite)
 		p.thread.Layer().SetBudget(budget) // which the http.Request's context has, too
 		p.thread.KeepWaiting(was)
 		if err != nil {

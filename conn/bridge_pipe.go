@@ -76,6 +76,7 @@ type bridge struct {
 	inBuf, outBuf []byte
 	filled        bool // most of inBuf, by the last read
 	more          bool // there was probably more to read then
+	failed        bool // a thread that the request has started has
 	duplex        Duplex
 	self          [1]loop.Source
 }

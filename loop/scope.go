@@ -199,13 +199,26 @@ func (s *scope) fail(err error) {
 	for inner := s.owner.more.scope; inner != nil && inner != s; inner = inner.outer {
 		inner.cancel()
 	}
-	s.owner.stopWaiting(byCancel)
+	if !s.owner.more.despite {
+		s.owner.stopWaiting(byCancel)
+	}
+}
+
+// WaitDespiteFailures decides whether t's waits go on, and begin, although threads that it has
+// started have failed and have not been joined. It is for code that waits on t's behalf, and sets
+// back what was before t starts other threads. It returns the previous choice. Only t may call it.
+func (t ThreadLayer) WaitDespiteFailures(on bool) (was bool) {
+	if t.more == nil { // it has started none
+		return false
+	}
+	was, t.more.despite = t.more.despite, on
+	return was
 }
 
 // failed reports whether a thread of one of t's scopes has failed and Join has not returned the
 // error yet.
 func (t *Thread) failed() bool {
-	if t.more != nil {
+	if t.more != nil && !t.more.despite {
 		for s := t.more.scope; s != nil; s = s.outer {
 			if s.err != nil {
 				return true

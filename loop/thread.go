@@ -134,6 +134,7 @@ type more struct {
 	under       *Binding   // the innermost of member's owner when it started the thread
 	ended       *Binding   // whose context has ended the last wait that returned byContext
 	budget      Budget
+	despite     bool // see WaitDespiteFailures
 	end         *Promise[struct{}]
 	err         error // with which it has ended
 }
