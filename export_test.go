@@ -7,3 +7,6 @@ func ObtainBy(s Server, o certs.Options) Server {
 	s.obtain = o
 	return s
 }
+
+// SourceOf returns what s is started with.
+func SourceOf(s Server) any { return s.source() }

@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"context"
 	"crypto/tls"
+	"errors"
+	"fmt"
 	"io/fs"
 	"log/slog"
 	"net"
@@ -47,7 +49,7 @@ type Server struct {
 	TLS *tls.Config
 
 	// HTTP2 lets clients that come to Addr without TLS speak HTTP/2 as well, with prior knowledge (RFC
-	// 9113 section 3.3).
+	// 9113 section 3.3). This and ProxyFields are errors if there is no Addr that they are for.
 	HTTP2 bool
 
 	// ACME gets certificates from an authority, and renews them, for Addr, for Listeners with ACME,
@@ -131,7 +133,8 @@ type Listener struct {
 
 	// Streams handles connections that do not speak HTTP; nil: they speak HTTP. It is called whenever
 	// a connection has something to read: see stream.StartServer. MaxConnections does not count them.
-	// Idle is how long a connection may have nothing to read; 0 or negative: without limit.
+	// Idle is how long a connection may have nothing to read; 0 or negative: without limit. It is an
+	// error without Streams.
 	Streams func(t *loop.Thread, s *stream.Conn) error
 	Idle    time.Duration
 }
@@ -241,15 +244,24 @@ func (s Server) source() config.Source {
 		code.TLS.ACME = &certs.ACME{Email: a.Email, Domains: a.Domains, Directory: a.Directory,
 			Cache: a.Cache}
 	}
+	var wrong error
 	listeners := s.Listeners
-	if s.Addr != "" || s.TLS != nil || len(s.TrustedProxies) > 0 || s.ProxyProtocol ||
-		len(listeners) == 0 && s.File == "" && s.Config == "" {
+	switch {
+	case s.Addr != "" || s.TLS != nil || len(s.TrustedProxies) > 0 || s.ProxyProtocol ||
+		len(listeners) == 0 && s.File == "" && s.Config == "":
 		own := Listener{Addr: cmp.Or(s.Addr, config.DefaultListen), TLS: s.TLS, ACME: s.ACME != nil,
 			HTTP2: s.HTTP2, TrustedProxies: s.TrustedProxies, ProxyFields: s.ProxyFields,
 			ProxyProtocol: s.ProxyProtocol}
 		listeners = append([]Listener{own}, listeners...)
+	case s.HTTP2:
+		wrong = errors.New("HTTP2: " + notForAddr)
+	case s.ProxyFields != "":
+		wrong = errors.New("ProxyFields: " + notForAddr)
 	}
 	for _, l := range listeners {
+		if l.Idle != 0 && l.Streams == nil {
+			wrong = fmt.Errorf("listen %s: Idle is for Streams; for HTTP there is KeepAliveTimeout", l.Addr)
+		}
 		lc := config.Listener{Streams: l.Streams, Idle: cmp.Or(l.Idle, -1), HTTP2: l.HTTP2,
 			TrustedProxies: l.TrustedProxies, ProxyFields: l.ProxyFields, ProxyProtocol: l.ProxyProtocol}
 		lc.Listen, lc.Given, lc.TLS.Config = l.Addr, l.Socket, l.TLS
@@ -258,7 +270,8 @@ func (s Server) source() config.Source {
 		}
 		code.Listeners = append(code.Listeners, lc)
 	}
-	src := config.Source{File: s.File, Text: s.Config, FS: s.FS, Code: code, AccessLog: s.AccessLog}
+	src := config.Source{File: s.File, Text: s.Config, FS: s.FS, Code: code, Wrong: wrong,
+		AccessLog: s.AccessLog}
 	h, ok := s.Handler.(Handler)
 	if !ok && s.Handler != nil {
 		h = s.Handler.Serve
@@ -268,6 +281,8 @@ func (s Server) source() config.Source {
 	}
 	return src
 }
+
+const notForAddr = "there is no Addr that it is for; a Listener, or [[listener]], has its own"
 
 // Running is a running server, from Server.Start. Any goroutine may call its methods, except that a
 // handler must not wait for its own server.

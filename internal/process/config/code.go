@@ -57,6 +57,8 @@ func (s Source) secure(c *Config, l *Listener) error {
 	switch {
 	case own == nil && !acme:
 		return nil
+	case l.Streams != nil && acme:
+		return errors.New("ACME is for HTTP, and not for a handler of streams")
 	case l.Streams != nil:
 		return errors.New("TLS is for HTTP, a handler of streams uses tls.Server")
 	case acme && c.TLS.ACME == nil:
@@ -80,8 +82,15 @@ func (s Source) secure(c *Config, l *Listener) error {
 
 // trust completes the proxies of a listener of the program.
 func (l *Listener) trust() (err error) {
-	if l.Streams != nil && (len(l.TrustedProxies) > 0 || l.ProxyFields != "" || l.ProxyProtocol) {
-		return errors.New("TrustedProxies are for HTTP, and not for a handler of streams")
+	if l.Streams != nil {
+		switch {
+		case len(l.TrustedProxies) > 0:
+			return errors.New("TrustedProxies are for HTTP, and not for a handler of streams")
+		case l.ProxyFields != "":
+			return errors.New("ProxyFields are for HTTP, and not for a handler of streams")
+		case l.ProxyProtocol:
+			return errors.New("ProxyProtocol is for HTTP, and not for a handler of streams")
+		}
 	}
 	if err := tags.Check(l); err != nil {
 		return err

@@ -52,6 +52,8 @@ type Source struct {
 	// process.
 	Code *Config
 
+	Wrong error // about the program's fields; nil: none
+
 	AccessLog func(*conn.AccessEntry) // the program's; nil: none
 
 	// Confining says that the process is to be confined according to [confine]. FoldersMade says that
@@ -77,10 +79,12 @@ func (s Source) Load() (c *Config, err error) {
 		}
 	}()
 	switch {
+	case s.Wrong != nil:
+		return nil, s.Wrong
 	case s.File != "" && s.Text != "":
 		return nil, errors.New("a configuration has a File or a text, not both")
 	case s.FS != nil && s.File == "" && s.Text == "":
-		return nil, errors.New("a file system needs the File in it, or a text")
+		return nil, errors.New("FS: a file system needs the File in it, or a text")
 	case s.Text != "":
 		return s.Parse(TextName, s.Text)
 	case s.File == "":
