@@ -454,9 +454,13 @@ func clientLeft(err error) bool {
 	return errors.Is(err, loop.ErrClientGone) || errors.Is(err, loop.ErrCanceled)
 }
 
-// remaining returns how much of the time is left.
-func remaining(until time.Time) (time.Duration, error) {
-	d := time.Until(until)
+// remaining returns how much of the time is left, unless the thread may not wait at all: what it
+// needs may be there already, and the connection goes on for as long as that is so.
+func (b *Body) remaining() (time.Duration, error) {
+	if err := b.t.Layer().Refused(); err != nil {
+		return 0, err
+	}
+	d := time.Until(b.until)
 	if d <= 0 {
 		return 0, loop.ErrDeadlineExceeded
 	}

@@ -50,7 +50,7 @@ var (
 
 // connect gets a connection.
 func (b *Body) connect(want upstream.Want) (reused bool, err error) {
-	if b.lease.Limit, err = remaining(b.until); err == nil {
+	if b.lease.Limit, err = b.remaining(); err == nil {
 		b.stream, reused, err = b.lease.Connect(b.t, want)
 	}
 	if err != nil && !clientLeft(err) {
@@ -104,7 +104,7 @@ func (b *Body) sendPiece(body *bodyContent) error {
 	if from, ok := body.from.(interface{ Await() error }); ok {
 		_ = from.Await() // Read returns the error
 	}
-	if _, err := remaining(b.until); err != nil {
+	if _, err := b.remaining(); err != nil {
 		return err
 	}
 	buf := buffers.Get().(*[bufferSize]byte)
@@ -164,7 +164,7 @@ func (b *Body) receive(more bool) error {
 			return nil
 		}
 		b.putBuffer() // what waits for a slow server holds none
-		d, err := remaining(b.until)
+		d, err := b.remaining()
 		if err == nil {
 			err = b.exchange.Await(d)
 		}
@@ -198,7 +198,7 @@ func (b *Body) fill(wait bool) {
 		default:
 			// While the thread is busy elsewhere, with a slow client of its own, something has always
 			// come, and receive never waits.
-			_, err := remaining(b.until)
+			_, err := b.remaining()
 			if err == nil {
 				err = b.receive(false)
 			}

@@ -112,6 +112,10 @@ func (t *Thread) refused() error {
 
 const maxRefusals = 1000
 
+// Refused returns the error of a wait that t would begin now; nil: it may wait. It is for work that
+// goes on for long without a wait, and counts as a wait that was refused. Only t may call it.
+func (t ThreadLayer) Refused() error { return t.refused() }
+
 // SawClientGone reports whether t's last wait returned because the client had left, or a wait was
 // refused for that since t's deferred calls last ran. Only t may call it.
 func (t ThreadLayer) SawClientGone() bool {
