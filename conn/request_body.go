@@ -123,7 +123,8 @@ func (b *Body) take(p []byte, wait bool) (int, error) {
 // Tee lets f see what is read of the body, each piece once, and then its end, by a call with whole.
 // Whatever reads the body, maybe a goroutine off the loop, calls f, which must not keep p. Those of
 // earlier calls go on, and see each piece before f. Tee reports false, and f is not called, if
-// something of the body was read before, or its end. It is for what stands in front of a handler.
+// something of the body was read before, or its end. It is for what stands in front of a handler,
+// and sees the client's body, also where middleware has put another one in its place.
 func (b *Body) Tee(f func(p []byte, whole bool)) bool {
 	if b.read > 0 || b.state == bodyEnded || b.state == bodyOver {
 		return false

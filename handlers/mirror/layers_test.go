@@ -125,3 +125,50 @@ func TestSlowUploads(t *testing.T) {
 	s.await(t, "all", [5]int64{1: 4, 3: 1})
 	ask("POST /", "12345678")
 }
+
+// TestReplacedBody: a copy has the body that the client has sent, and not one that a middleware of
+// net/http has put in its place, in front of the mirror or behind it.
+func TestReplacedBody(t *testing.T) {
+	t.Parallel()
+	upper := func(next http.Handler) http.Handler {
+		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			body := r.Body
+			r.Body = struct {
+				io.Reader
+				io.Closer
+			}{io.MultiReader(strings.NewReader("longer "), upperReader{body}), body}
+			next.ServeHTTP(w, r)
+		})
+	}
+	for name, form := range map[string]func(func(http.Handler) http.Handler) func(conn.Handler,
+	) conn.Handler{"off the loop": conn.HTTPMiddleware, "on the loop": conn.HTTPMiddlewareOnLoop} {
+		for _, where := range []string{"behind", "in front"} {
+			var s *site
+			if where == "behind" {
+				s = start(t, modes.Direct, mirror.Settings{}, form(upper)(echo), nil)
+			} else {
+				s = startBehind(t, modes.Direct, mirror.Settings{},
+					func(*handlers.SiteRoutes) handlers.Middleware { return form(upper) }, echo, nil)
+			}
+			for field, body := range map[string]string{"Content-Length: 4": "body",
+				"Transfer-Encoding: chunked": "4\r\nbody\r\n0\r\n\r\n"} {
+				a := s.Request("POST /x", []string{field}, body)
+				if a.Text != "longer BODYreal /x" {
+					t.Errorf("%s, %s, %s: the request: %q", name, where, field, a.Text)
+				}
+				const want = "POST /copy/x /copy/x  test.example   4 true body <nil>"
+				if got := <-s.copies; got != want {
+					t.Errorf("%s, %s, %s: got %q\nwant %q", name, where, field, got, want)
+				}
+			}
+		}
+	}
+}
+
+type upperReader struct{ r io.Reader }
+
+func (u upperReader) Read(p []byte) (int, error) {
+	n, err := u.r.Read(p)
+	copy(p, strings.ToUpper(string(p[:n])))
+	return n, err
+}
