@@ -76,6 +76,13 @@ func (b *Body) Read(p []byte) (int, error) {
 		return 0, r.err
 	}
 	n, err := r.Read(p)
+	for empty := 1; n == 0 && err == nil; empty++ { // which is no end, and nothing to wait for
+		if empty == maxEmptyReads {
+			err = io.ErrNoProgress
+			break
+		}
+		n, err = r.Read(p)
+	}
 	if r.read += int64(n); b.limit >= 0 && r.read > b.limit {
 		n, err = 0, b.failed(ErrBodyTooLarge)
 	}
