@@ -84,7 +84,7 @@ func New(ctx context.Context, s Settings, env handlers.Env) (conn.Handler, error
 	if s.IdleTimeout == 0 {
 		return nil, handlers.BadKey("idle_timeout", "is 0: settings begin with proxy.To, or Defaults")
 	}
-	if err := tags.Check(&s); err != nil {
+	if err := tags.CheckFilled(&s); err != nil {
 		return nil, err
 	}
 	if env.Process == nil {

@@ -27,7 +27,7 @@ func TestNew(t *testing.T) {
 	log := new(logtext.Buffer)
 	s := proxy.To(o.addr)
 	s.IdleTimeout = 50 * time.Millisecond
-	s.Health.Path, s.Health.Interval, s.Health.Falls = "/up", 10*time.Millisecond, 1
+	s.Health.Path, s.Health.Interval, s.Health.Falls = "/up", 100*time.Millisecond, 1
 	h := must.Get(proxy.New(ctx, s, handlers.Env{Logger: slog.New(slog.NewTextHandler(log, nil))}))(t)
 	wait.Until(t, "two checks", func() bool { return o.accepted.Load() >= 2 })
 	f := module.Start(t, modes.Direct, "/", h)
@@ -59,6 +59,21 @@ func TestNewRefuses(t *testing.T) {
 			s.FirstByteTimeout = 1
 		}),
 		"SendTimeout: must be": with(func(s *proxy.Settings) { s.SendTimeout = -1 }),
+		"Health.Interval: must be between 100ms and 1h, found 10ms": with(func(s *proxy.Settings) {
+			s.Health.Path, s.Health.Interval = "/up", 10*time.Millisecond
+		}),
+		"Health.Falls: must be between 1 and 100, found 0": with(func(s *proxy.Settings) {
+			s.Health.Falls = 0
+		}),
+		"Circuit.Errors: must be between 0 and 100, found 101": with(func(s *proxy.Settings) {
+			s.Circuit.Errors = 101
+		}),
+		`Sticky.SameSite: must be one of strict lax none, found "x"`: with(func(s *proxy.Settings) {
+			s.Sticky.SameSite = "x"
+		}),
+		"ReadTimeout: must be at least 1ms, found 0s": with(func(s *proxy.Settings) {
+			s.ReadTimeout = 0
+		}),
 		`health: expected a path`: with(func(s *proxy.Settings) {
 			s.Health.Body = "x"
 		}),

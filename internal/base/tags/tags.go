@@ -88,32 +88,76 @@ func override(to, by reflect.Value) {
 	}
 }
 
-// Check returns an error that names the first field of a struct, or of one that is embedded in it,
-// that is out of its range, or a string that is none of the tag `oneof`. v is the struct or a
-// pointer to it. A zero never is wrong: it stands for the default.
-func Check(v any) error { return check(reflect.Indirect(reflect.ValueOf(v))) }
+// Check returns an error that names the first field of a struct, or of one within it that is a key
+// itself (`toml`) or an element of one, that is out of its range, or a string that is none of the
+// tag `oneof`. v is the struct or a pointer to it. A zero is not wrong: it stands for the default.
+func Check(v any) error { return checker{}.check("", reflect.Indirect(reflect.ValueOf(v))) }
 
-func check(s reflect.Value) error {
+// CheckFilled is Check for a struct that has got its Defaults: a zero in place of one is checked as
+// any value.
+func CheckFilled(v any) error {
+	return checker{filled: true}.check("", reflect.Indirect(reflect.ValueOf(v)))
+}
+
+type checker struct{ filled bool }
+
+// check checks the fields of s, whose names begin with path.
+func (c checker) check(path string, s reflect.Value) error {
 	for i := range s.NumField() {
 		f, field := s.Field(i), s.Type().Field(i)
-		if field.Anonymous {
-			if err := check(f); err != nil {
-				return err
-			}
+		_, key := field.Tag.Lookup("toml")
+		if err := c.within(path, f, field, key); err != nil {
+			return err
 		}
-		all, listed := field.Tag.Lookup("oneof")
-		if listed && f.Kind() == reflect.String && !f.IsZero() &&
+		unset := f.IsZero()
+		if text, ok := field.Tag.Lookup("default"); c.filled && ok && text != "-" {
+			unset = false
+		}
+		if unset {
+			continue
+		}
+		if all, ok := field.Tag.Lookup("oneof"); ok && f.Kind() == reflect.String &&
 			!slices.Contains(strings.Fields(all), f.String()) {
-			return fmt.Errorf("%s: must be one of %s, found %q", field.Name, all, f)
+			return fmt.Errorf("%s%s: must be one of %s, found %q", path, field.Name, all, f)
 		}
-		if !f.CanInt() || f.IsZero() {
+		if !f.CanInt() {
 			continue
 		}
 		if span, ok := InRange(f.Int(), field.Type, field.Tag); !ok {
-			return fmt.Errorf("%s: must be %s, found %v", field.Name, span, f)
+			return fmt.Errorf("%s%s: must be %s, found %v", path, field.Name, span, f)
 		}
 	}
 	return nil
+}
+
+// within checks the structs in a field.
+func (c checker) within(path string, f reflect.Value, field reflect.StructField, key bool) error {
+	switch {
+	case field.Anonymous && f.Kind() == reflect.Struct:
+		return c.check(path, f)
+	case !key || !field.IsExported():
+		return nil
+	}
+	path += field.Name
+	if f.Kind() == reflect.Slice && f.Type().Elem().Kind() == reflect.Struct {
+		for i := range f.Len() {
+			// an element has no defaults of its own in code
+			if err := (checker{}).check(fmt.Sprintf("%s[%d].", path, i), f.Index(i)); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	if f.Kind() == reflect.Pointer && !f.IsNil() {
+		f = f.Elem()
+	}
+	if f.Kind() != reflect.Struct || field.Tag.Get("default") == "-" && f.IsZero() {
+		return nil
+	}
+	if field.Tag.Get("default") == "-" {
+		c.filled = false
+	}
+	return c.check(path+".", f)
 }
 
 // InRange reports whether n, of type t, is in the range of a tag, and puts that into words. Without

@@ -108,3 +108,35 @@ func TestCheck(t *testing.T) {
 		}
 	}
 }
+
+// TestCheckWithin: structs that are keys are checked, too, wherever they are, and zeros if there
+// should be defaults.
+func TestCheckWithin(t *testing.T) {
+	t.Parallel()
+	type outer struct {
+		Inner   limits   `toml:"inner"`
+		Unset   limits   `toml:"unset" default:"-"`
+		List    []limits `toml:"list"`
+		Pointer *limits  `toml:"pointer"`
+		NoKey   limits
+	}
+	for want, change := range map[string]func(o *outer){
+		"<nil>": func(o *outer) { o.NoKey.Rate = 11 },
+		"Inner.Rate: must be between -1 and 10, found 11":  func(o *outer) { o.Inner.Rate = 11 },
+		"Inner.Wait: must be between 1ms and 1h, found 0s": func(o *outer) { o.Inner.Wait = 0 },
+		"Unset.Rate: must be between -1 and 10, found 11":  func(o *outer) { o.Unset.Rate = 11 },
+		"List[1].Rate: must be between -1 and 10, found 11": func(o *outer) {
+			o.List = []limits{{}, {Rate: 11}}
+		},
+		"Pointer.Kind: must be one of a b, found \"c\"": func(o *outer) {
+			o.Pointer = new(tags.Defaults[limits]())
+			o.Pointer.Kind = "c"
+		},
+	} {
+		o := tags.Defaults[outer]()
+		change(&o)
+		if got := fmt.Sprint(tags.CheckFilled(o)); got != want {
+			t.Errorf("got %s, want %s", got, want)
+		}
+	}
+}
