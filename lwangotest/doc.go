@@ -35,8 +35,9 @@
 //	server.go       Server, of one handler, and its client of HTTP
 //	startserver.go  StartServer: a whole server; certificates
 //	do.go           Do: a request without a server
-//	websocket.go    WebSocket: a client
+//	websocket.go    WebSocket: a client, by HTTP/1.1 and HTTP/2
 //	events.go       Events: a client of an event stream
+//	inbox.go        what the two have received and the test has not yet taken
 //	main.go         Main: what tests leave behind
 //
 // # Time

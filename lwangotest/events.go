@@ -3,7 +3,6 @@ package lwangotest
 import (
 	"bufio"
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -35,8 +34,7 @@ type Events struct {
 	Response *http.Response
 
 	t      testing.TB
-	events chan happening // closed when nothing more can come
-	ended  error          // of the last one, once that was taken
+	events inbox[happening]
 	cancel context.CancelFunc
 }
 
@@ -45,6 +43,8 @@ type happening struct {
 	event Event
 	err   error
 }
+
+func (h happening) end() error { return h.err }
 
 func (h happening) String() string {
 	switch h.err {
@@ -87,8 +87,8 @@ func (s *Server) Events(path string, fields ...string) *Events {
 		cancel()
 		s.t.Fatalf("Events %s: %s, Content-Type %q: %s", path, resp.Status, kind, body)
 	}
-	e := &Events{Patience: patience, Response: resp, t: s.t, events: make(chan happening, 256),
-		cancel: cancel}
+	e := &Events{Patience: patience, Response: resp, t: s.t, cancel: cancel,
+		events: newInbox(s.t, happening{err: errClosed})}
 	go e.read(ctx)
 	s.t.Cleanup(e.Close)
 	return e
@@ -96,7 +96,7 @@ func (s *Server) Events(path string, fields ...string) *Events {
 
 // read passes on the events. A test that takes nothing holds it up, as a slow client.
 func (e *Events) read(ctx context.Context) {
-	defer close(e.events)
+	defer close(e.events.come)
 	defer e.Response.Body.Close()
 	in := bufio.NewReader(e.Response.Body)
 	var event Event
@@ -130,7 +130,7 @@ func (e *Events) read(ctx context.Context) {
 			continue
 		}
 		select {
-		case e.events <- h:
+		case e.events.come <- h:
 		case <-ctx.Done():
 			return
 		}
@@ -140,30 +140,10 @@ func (e *Events) read(ctx context.Context) {
 	}
 }
 
-func (e *Events) next(want string) happening {
-	e.t.Helper()
-	if e.ended != nil {
-		return happening{err: e.ended}
-	}
-	limit := time.NewTimer(e.Patience)
-	defer limit.Stop()
-	select {
-	case h, ok := <-e.events:
-		if !ok {
-			h.err = errors.New("closed by the test")
-		}
-		e.ended = h.err
-		return h
-	case <-limit.C:
-		e.t.Fatalf("nothing has come within %v, want %s", e.Patience, want)
-		return happening{}
-	}
-}
-
 // Next returns the next event. The test fails if none comes.
 func (e *Events) Next() Event {
 	e.t.Helper()
-	h := e.next("an event")
+	h := e.events.next(e.Patience, "an event")
 	if h.err != nil {
 		e.t.Fatalf("got %s, want an event", h)
 	}
@@ -174,7 +154,7 @@ func (e *Events) Next() Event {
 func (e *Events) Expect(events ...Event) {
 	e.t.Helper()
 	for _, want := range events {
-		h := e.next(want.String())
+		h := e.events.next(e.Patience, want.String())
 		if got := h.event; h.err != nil || got.Name != want.Name || got.Data != want.Data ||
 			want.ID != "" && got.ID != want.ID {
 			e.t.Fatalf("got %s, want %s", h, want)
@@ -185,7 +165,7 @@ func (e *Events) Expect(events ...Event) {
 // ExpectEnd waits for the orderly end of the stream, which must be next.
 func (e *Events) ExpectEnd() {
 	e.t.Helper()
-	if h := e.next("the end of the stream"); h.err != io.EOF {
+	if h := e.events.next(e.Patience, "the end of the stream"); h.err != io.EOF {
 		e.t.Fatalf("got %s, want the end of the stream", h)
 	}
 }
@@ -193,6 +173,6 @@ func (e *Events) ExpectEnd() {
 // Close leaves, as a browser does that closes the page.
 func (e *Events) Close() {
 	e.cancel()
-	for range e.events { // until read has returned
+	for range e.events.come { // until read has returned
 	}
 }

@@ -1,9 +1,12 @@
 package lwangotest
 
 import (
+	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"strings"
 	"testing"
@@ -14,9 +17,6 @@ import (
 	"github.com/lwango/lwango/internal/test/server"
 	"github.com/lwango/lwango/internal/test/wait"
 )
-
-// patience is how long a test waits for a message or an event.
-const patience = 10 * time.Second
 
 // WebSocket is a client's end of a WebSocket. Its methods are for the goroutine of the test, and
 // fail the test with what has come instead of what they wait for. It answers pings all the time,
@@ -30,8 +30,7 @@ type WebSocket struct {
 
 	t        testing.TB
 	conn     *websocket.Conn
-	messages chan message // closed when nothing more can come
-	ended    error        // of the last one, once that was taken
+	messages inbox[message]
 	done     chan struct{}
 }
 
@@ -42,6 +41,8 @@ type message struct {
 	err  error
 }
 
+func (m message) end() error { return m.err }
+
 // WebSocket connects to a path until the test ends. The fields are as for Do, such as
 // "Sec-WebSocket-Protocol: chat" or "Origin: https://example.org". It fails the test if the server
 // refuses; a test of that is one of Do:
@@ -50,8 +51,33 @@ type message struct {
 //		"Sec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==", "Origin: https://elsewhere.test")
 func (s *Server) WebSocket(path string, fields ...string) *WebSocket {
 	s.t.Helper()
-	d := websocket.Dialer{NetDialContext: s.dial, TLSClientConfig: s.tls,
-		HandshakeTimeout: wait.Patience}
+	return s.webSocket(websocket.Dialer{NetDialContext: s.dial, TLSClientConfig: s.tls}, path, fields)
+}
+
+// WebSocketHTTP2 is WebSocket on a stream of HTTP/2, as browsers have it (RFC 8441). The server
+// must speak HTTP/2.
+func (s *Server) WebSocketHTTP2(path string, fields ...string) *WebSocket {
+	s.t.Helper()
+	dial := func(ctx context.Context, network, address string) (net.Conn, error) {
+		c, err := s.dial(ctx, network, address)
+		if err == nil && s.tls != nil {
+			cfg := s.tls.Clone()
+			cfg.ServerName, _, _ = net.SplitHostPort(address)
+			cfg.NextProtos = []string{"h2"}
+			c = tls.Client(c, cfg)
+		}
+		if err == nil {
+			c = server.Over2(s.t, c)
+		}
+		return c, err
+	}
+	d := websocket.Dialer{NetDialContext: dial, NetDialTLSContext: dial}
+	return s.webSocket(d, path, fields)
+}
+
+func (s *Server) webSocket(d websocket.Dialer, path string, fields []string) *WebSocket {
+	s.t.Helper()
+	d.HandshakeTimeout = wait.Patience
 	c, resp, err := d.Dial("ws"+strings.TrimPrefix(s.URL, "http")+path, header(s.t, fields))
 	if errors.Is(err, websocket.ErrBadHandshake) {
 		body, _ := io.ReadAll(resp.Body)
@@ -61,12 +87,12 @@ func (s *Server) WebSocket(path string, fields ...string) *WebSocket {
 		s.t.Fatalf("WebSocket %s: %v", path, err)
 	}
 	w := &WebSocket{Patience: patience, Response: resp, t: s.t, conn: c,
-		messages: make(chan message, 256), done: make(chan struct{})}
+		messages: newInbox(s.t, message{err: errClosed}), done: make(chan struct{})}
 	go w.read()
 	s.t.Cleanup(func() {
 		close(w.done)
 		c.Close()
-		for range w.messages { // until read has returned
+		for range w.messages.come { // until read has returned
 		}
 	})
 	return w
@@ -74,36 +100,18 @@ func (s *Server) WebSocket(path string, fields ...string) *WebSocket {
 
 // read passes on what the server sends. A test that takes nothing holds it up, as a slow client.
 func (w *WebSocket) read() {
-	defer close(w.messages)
+	defer close(w.messages.come)
 	for {
 		var m message
 		m.kind, m.data, m.err = w.conn.ReadMessage()
 		select {
-		case w.messages <- m:
+		case w.messages.come <- m:
 		case <-w.done:
 			return
 		}
 		if m.err != nil {
 			return
 		}
-	}
-}
-
-// next returns the next message or the end. want says what the test waits for.
-func (w *WebSocket) next(want string) message {
-	w.t.Helper()
-	if w.ended != nil {
-		return message{err: w.ended}
-	}
-	limit := time.NewTimer(w.Patience)
-	defer limit.Stop()
-	select {
-	case m := <-w.messages:
-		w.ended = m.err
-		return m
-	case <-limit.C:
-		w.t.Fatalf("nothing has come within %v, want %s", w.Patience, want)
-		return message{}
 	}
 }
 
@@ -145,7 +153,7 @@ func (w *WebSocket) send(kind int, data []byte) {
 // Next returns the next message, of either kind. The test fails if none comes.
 func (w *WebSocket) Next() string {
 	w.t.Helper()
-	m := w.next("a message")
+	m := w.messages.next(w.Patience, "a message")
 	if m.err != nil {
 		w.t.Fatalf("got %s, want a message", m)
 	}
@@ -168,7 +176,7 @@ func (w *WebSocket) ExpectBinary(data []byte) {
 
 func (w *WebSocket) expect(want message) {
 	w.t.Helper()
-	m := w.next(want.String())
+	m := w.messages.next(w.Patience, want.String())
 	if m.err != nil || m.kind != want.kind || string(m.data) != string(want.data) {
 		w.t.Fatalf("got %s, want %s", m, want)
 	}
@@ -180,7 +188,7 @@ func (w *WebSocket) expect(want message) {
 func (w *WebSocket) ExpectClose(code int) (reason string) {
 	w.t.Helper()
 	want := fmt.Sprintf("a close with %d", code)
-	m := w.next(want)
+	m := w.messages.next(w.Patience, want)
 	closed, ok := errors.AsType[*websocket.CloseError](m.err)
 	switch {
 	case ok && closed.Code == code:
@@ -201,9 +209,9 @@ func (w *WebSocket) Close() {
 	if err != nil {
 		w.t.Fatalf("cannot close: %v", err)
 	}
-	m := w.next("a close")
+	m := w.messages.next(w.Patience, "a close")
 	for m.err == nil {
-		m = w.next("a close")
+		m = w.messages.next(w.Patience, "a close")
 	}
 	if !websocket.IsCloseError(m.err, websocket.CloseNormalClosure) {
 		w.t.Fatalf("got %s, want a close with 1000", m)

@@ -48,10 +48,13 @@ func TestWebSocket(t *testing.T) {
 		return lwangotest.StartServer(t, s)
 	}
 	plain := lwangotest.Start(t, chat)
-	for name, s := range map[string]*lwangotest.Server{"plain": plain,
-		"TLS": whole(lwango.Server{TLS: lwangotest.TLS()}), "h2c": whole(lwango.Server{HTTP2: true})} {
+	secure := whole(lwango.Server{TLS: lwangotest.TLS()})
+	clear := whole(lwango.Server{HTTP2: true})
+	for name, dial := range map[string]func(path string, fields ...string) *lwangotest.WebSocket{
+		"plain": plain.WebSocket, "TLS": secure.WebSocket, "h2c": clear.WebSocket,
+		"HTTP/2, TLS": secure.WebSocketHTTP2, "HTTP/2, h2c": clear.WebSocketHTTP2} {
 		t.Run(name, func(t *testing.T) {
-			w := s.WebSocket("/", "Sec-WebSocket-Protocol: chat")
+			w := dial("/", "Sec-WebSocket-Protocol: chat")
 			if got := w.Response.Header.Get("Sec-WebSocket-Protocol"); got != "chat" {
 				t.Errorf("subprotocol %q", got)
 			}
@@ -68,10 +71,10 @@ func TestWebSocket(t *testing.T) {
 			if reason := w.ExpectClose(4000); reason != "enough" {
 				t.Errorf("reason %q", reason)
 			}
-			w = s.WebSocket("/")
+			w = dial("/")
 			w.Send("dropped by Close")
 			w.Close()
-			s.WebSocket("/") // which the end of the test closes
+			dial("/") // which the end of the test closes
 		})
 	}
 	w := plain.WebSocket("/")
