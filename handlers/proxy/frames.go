@@ -30,7 +30,7 @@ const opClose = 8
 
 // closeWait is how long the server waits, while it stops, for the end of a WebSocket that it has
 // closed.
-const closeWait = 500 * time.Millisecond
+var closeWait = 500 * time.Millisecond
 
 // framesOf returns what follows the frames behind a 101; nil if that is not to a WebSocket.
 func framesOf(resp *conn.Response, l *loop.Loop) *frames {

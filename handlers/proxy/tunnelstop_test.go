@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"github.com/gorilla/websocket"
+
+	"github.com/lwango/lwango/handlers/proxy"
 	"github.com/lwango/lwango/internal/test/modes"
 	"github.com/lwango/lwango/internal/test/must"
 	"github.com/lwango/lwango/internal/test/wait"
@@ -20,6 +22,7 @@ import (
 // TestWebSocketAtStop: a stop closes a WebSocket with 1001, which its client sees, and the upstream
 // by the client's answer. Both have got whole messages before.
 func TestWebSocketAtStop(t *testing.T) {
+	proxy.SetCloseWait(t, 2*wait.Patience) // the client has to read all that is under way to it
 	for _, m := range []modes.Mode{modes.Direct, modes.OverTLS} {
 		for _, busy := range []bool{false, true} {
 			name := map[bool]string{false: "idle ", true: "busy "}[busy] + m.Name

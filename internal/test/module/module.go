@@ -31,11 +31,12 @@ func Build[S any](t testing.TB, register func(*handlers.Registry), name string, 
 }
 
 // Start serves h at prefix, through a router. A client may be as slow as the machine is: a
-// connection that it has not written to yet stays longer than by default.
+// connection that it has not written to yet, or not all of a head or a handshake, stays longer than
+// by default.
 func Start(t testing.TB, m modes.Mode, prefix string, h conn.Handler) *server.Server {
 	t.Helper()
 	routes := []handlers.Route{{Prefix: prefix, Handler: h}}
 	router := must.Get(handlers.NewRouter([]handlers.Site{{Routes: routes}}))(t)
-	return server.Start(t, m,
-		conn.Config{Handler: router.Serve, Limits: conn.Limits{KeepAliveTimeout: 2 * wait.Patience}})
+	return server.Start(t, m, conn.Config{Handler: router.Serve, Limits: conn.Limits{
+		KeepAliveTimeout: 2 * wait.Patience, HeaderTimeout: 2 * wait.Patience}})
 }
