@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"strconv"
+	"strings"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -49,7 +50,10 @@ func (k *connection) serve(c *Context) (None, error) {
 	case err == nil, err == errStop, err == errReplaced, k.waits:
 		return None{}, nil // in order, also if an idle client has left
 	}
-	return None{}, fmt.Errorf("%v: %w", sysio.PeerAddr(k.fd), err)
+	if client := sysio.PeerAddr(k.fd); client.IsValid() { // it is not after a reset
+		err = fmt.Errorf("%v: %w", client, err)
+	}
+	return None{}, err
 }
 
 // end gives back what the connection has. No operation is under way: a receive that the kernel
@@ -195,12 +199,19 @@ func (k *connection) answer(status int, fields, text string) error {
 	if err := k.begin(status, fields, int64(len(text))); err != nil || k.head.Method == http1.HEAD {
 		return err
 	}
-	return k.write(text)
+	return k.copy(strings.NewReader(text), int64(len(text)))
 }
+
+// headRoom is room for the head of any answer, most of which are shorter than 300 bytes.
+const headRoom = 8 << 10
 
 // begin writes the head of an answer. length is that of the body; -1: there is none.
 func (k *connection) begin(status int, fields string, length int64) error {
-	b := append(k.line[:0], "HTTP/1.1 "...)
+	room, err := k.room(headRoom)
+	if err != nil {
+		return err
+	}
+	b := append(room[:0], "HTTP/1.1 "...)
 	b = append(strconv.AppendInt(b, int64(status), 10), ' ')
 	b = append(append(b, reasons[status]...), "\r\nServer: ring\r\nDate: "...)
 	b = append(append(append(b, k.now()...), "\r\n"...), fields...)
@@ -208,23 +219,8 @@ func (k *connection) begin(status int, fields string, length int64) error {
 		b = append(strconv.AppendInt(append(b, "Content-Length: "...), length, 10), "\r\n"...)
 	}
 	b = append(b, "\r\n"...)
-	k.line = b
-	return k.write(string(b))
-}
-
-// write puts text behind what is to be sent.
-func (k *connection) write(text string) error {
-	for {
-		room, err := k.room(len(text))
-		if err != nil {
-			return err
-		}
-		n := copy(room, text)
-		if k.pending += n; n == len(text) {
-			return nil
-		}
-		text = text[n:]
-	}
+	k.pending += len(b)
+	return nil
 }
 
 // copy puts n bytes of a body behind what is to be sent, and sends what has no room. The kernel

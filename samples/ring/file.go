@@ -50,6 +50,9 @@ func (k *connection) file(fields string) error {
 		if query := k.head.Query.Of(k.in[k.used:]); len(query) > 0 {
 			to += "?" + http1.EscapeQuery(string(query))
 		}
+		if len(to) > headRoom/2 {
+			return k.answer(414, fields, "")
+		}
 		return k.begin(301, fields+"Location: "+to+"\r\n", 0)
 	}
 	return k.answer(404, fields, "") // a FIFO, a device

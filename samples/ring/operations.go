@@ -82,7 +82,13 @@ func (c *Context) Open(folder int, name []byte) (fd int, err error) {
 
 // ReadAt reads from a file into p, which is of a block. The error is io.EOF at the file's end.
 func (c *Context) ReadAt(fd int, p []byte, offset int64) (n int, err error) {
-	done, err := c.operate(0, func(e *uring.Entry) { e.Read(fd, p, offset) })
+	read := func(e *uring.Entry) { e.Read(fd, p, offset) }
+	done, err := c.operate(0, read)
+	if errors.Is(err, unix.EAGAIN) { // a file system that may have to wait, and O_NONBLOCK of Open
+		if _, err = unix.FcntlInt(uintptr(fd), unix.F_SETFL, 0); err == nil {
+			done, err = c.operate(0, read)
+		}
+	}
 	if err == nil && done.Result == 0 && len(p) > 0 {
 		err = io.EOF
 	}

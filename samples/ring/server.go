@@ -29,7 +29,6 @@ type server struct {
 	full        bool     // no connection is idle that could make room
 	stopping    bool
 
-	line   []byte // room for the head of an answer
 	date   []byte // of this second
 	second int64
 
@@ -185,7 +184,7 @@ func listen(address string) (fd int, err error) {
 		return -1, err
 	}
 	at := resolved.AddrPort()
-	if !at.IsValid() || !at.Addr().IsValid() {
+	if !at.IsValid() { // ":8080"
 		at = netip.AddrPortFrom(netip.IPv6Unspecified(), uint16(resolved.Port))
 	}
 	at = netip.AddrPortFrom(at.Addr().Unmap(), at.Port())
