@@ -53,7 +53,7 @@ var clients = map[string]func(job) figures{
 	"sleepers": loadSleepers, "tls": loadTLS, "tlsidle": loadTLSIdle, "handshakes": loadLoop,
 	"connections": loadHandshakes,
 	"transfer":    loadTransfer, "http2": loadHTTP2, "varied": loadVaried, "stillstreams": loadWaiting,
-	"herd": loadHerd,
+	"herd": loadHerd, "fresh": loadFresh,
 	"bulk": loadBulk, "idle2": loadIdle2, "sockets2": loadSockets2, "grpc": loadGRPC,
 }
 

@@ -20,8 +20,10 @@ import (
 	"runtime/debug"
 	"slices"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
+	"unsafe"
 
 	"golang.org/x/sys/unix"
 
@@ -153,10 +155,17 @@ func (env *environment) prepare() {
 	env.works = slices.DeleteFunc(env.works, func(w work) bool {
 		return w.Kind == "http2" && !env.has(h2load)
 	})
-	env.keep(func(p peer) bool { return env.has(p.Program) })
+	env.keep(func(p peer) bool {
+		return env.has(p.Program) && (p.Program != "samples/ring" || hasRing())
+	})
 	for _, w := range env.works {
 		if slices.ContainsFunc(w.peers, peer.isLwango) {
 			env.build(w.Program)
+		}
+		for _, p := range w.peers {
+			if strings.Contains(p.Program, "/") { // a folder of lwango's repository
+				env.build(p.Program)
+			}
 		}
 	}
 	check(os.Chmod(env.dir, 0o755))
@@ -226,6 +235,18 @@ func (env *environment) has(name string) bool {
 	fmt.Fprintln(os.Stderr, text+" and left out")
 	return false
 }
+
+// hasRing tells whether a process may use io_uring, which containers mostly forbid.
+var hasRing = sync.OnceValue(func() bool {
+	var params [120]byte // struct io_uring_params
+	fd, _, errno := unix.Syscall(unix.SYS_IO_URING_SETUP, 1, uintptr(unsafe.Pointer(&params)), 0)
+	if errno != 0 {
+		fmt.Fprintf(os.Stderr, "io_uring is refused here (%v), and the peer ring left out\n", errno)
+		return false
+	}
+	unix.Close(int(fd))
+	return true
+})
 
 // build builds a program of lwango in its own folder, because not all are of the same module.
 func (env *environment) build(program string) {

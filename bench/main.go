@@ -27,6 +27,7 @@
 //	fill.go               a room that many people enter at once
 //	ws.go                 a client with many WebSockets
 //	reactor.go            the event loop of the clients
+//	fresh.go              a connection for each request
 //	proc.go               CPU time and memory of processes
 //	report.go             statistics and the Markdown report
 //	profile.go            profiles of lwango, for its own build

@@ -25,6 +25,7 @@ type reactor struct {
 type link struct {
 	fd, number int
 	take       func(p []byte) error // is given what comes; p is valid until it returns
+	ended      func() error         // is called at the end of input, which else is an error
 	part       []byte               // of a WebSocket: the beginning of a frame
 }
 
@@ -40,11 +41,17 @@ func newReactor(buffer int) *reactor {
 // is edge-triggered: a read that leaves room in the buffer has taken everything and is the only
 // one. number is for error messages.
 func (r *reactor) adopt(conn net.Conn, number int, take func(p []byte) error) *link {
-	l := &link{number: number, take: take}
 	raw, err := conn.(*net.TCPConn).SyscallConn()
 	check(err)
-	check(raw.Control(func(fd uintptr) { l.fd, err = unix.FcntlInt(fd, unix.F_DUPFD_CLOEXEC, 0) }))
+	fd := -1
+	check(raw.Control(func(p uintptr) { fd, err = unix.FcntlInt(p, unix.F_DUPFD_CLOEXEC, 0) }))
 	check(errors.Join(err, conn.Close()))
+	return r.watch(fd, number, take)
+}
+
+// watch is adopt of a descriptor.
+func (r *reactor) watch(fd, number int, take func(p []byte) error) *link {
+	l := &link{fd: fd, number: number, take: take}
 	for l.fd >= len(r.links) {
 		r.links = append(r.links, nil)
 	}
@@ -111,6 +118,8 @@ func (r *reactor) read(l *link, ended bool) error {
 			return nil
 		case errno != 0:
 			return errno
+		case n == 0 && l.ended != nil:
+			return l.ended()
 		case n == 0:
 			return errors.New("the peer closed it")
 		}

@@ -276,7 +276,7 @@ func TestVerifyBridge(t *testing.T) {
 
 // No work is lost, and each has what its kind needs.
 func TestWorks(t *testing.T) {
-	const all = "hello,pipelined,file4k,file1m,busy,idle,twoloops,steady,twosteady,twobusier,bridge,routes,json,echo,sleepers,php4,php4kept,php64,php64kept,proxy,proxykept," +
+	const all = "hello,pipelined,file4k,file1m,busy,fresh,idle,twoloops,steady,twosteady,twobusier,bridge,routes,json,echo,sleepers,php4,php4kept,php64,php64kept,proxy,proxykept," +
 		"download,upload,uploadstream,waiting,idlews,wsecho,room,rooms,quiet,rooms2000,crowded,fillroom,idlerooms,idleevents,idlewss,deflated,goroutines,burning,revproxy,pauses," +
 		"hello0x20,hello1x20,hello2x20,hello4x1,hello4x20,hello4x64,bridge0x20,bridge1x20,bridge2x20,bridge4x1,bridge4x20,bridge4x64,logins," +
 		"gziptext,gzipcached,gzipfresh,accesslog,counted,rules10,httpproxy,hung,fanout,wsproxied,idlewsproxied,cached4k,cached1m,missed,hitsbeside,missesbeside,herd,frontpage,proxied1g,proxied1gtls,stream1g,cold,form,tlshello,tlsidle,handshakes," +
