@@ -678,7 +678,7 @@ func TestMiddlewareReplacesBody(t *testing.T) {
 	})
 	spool := func(most int64) conn.Handler {
 		return func(req *conn.Request, w *conn.Response) int {
-			body, n, err := req.Spool(most)
+			body, n, err := req.Layer().Spool(most)
 			if err == nil {
 				var all []byte
 				if all, err = io.ReadAll(body); int64(len(all)) != n {

@@ -60,12 +60,10 @@
 //	Copy, ErrNestedSubrequest
 //	Duplex, TempFile                  body and answer at once, and what waits in between
 //	HijackedConn, HijackedOf, Tail    connections and answers that a protocol has taken over
-//	Keeper, LightKeeper               what keeps them, without a coroutine
-//	NotifyKeeper
-//	Panicked, TakenID                 what is known of the request meanwhile
-//	SetMoved, SetCloseCode            what the access log says of it
+//	Keeper                            what keeps them, without a coroutine
+//	Takeover, TakeoverOf              their requests meanwhile, and their lines in the access log
 //	CacheUse                          what a cache has done
-//	Stats, RouteStats, Handshakes     what a server counts
+//	Stats, RouteStats                 what a server counts
 //	TimeBound, NumTimeBounds
 //	Spooled                           a whole body of a request
 //

@@ -157,9 +157,9 @@ func ExampleRequest_Form() {
 
 // A body that is needed whole, or twice, stays in memory up to a size, and goes to a file beyond
 // it.
-func ExampleRequest_Spool() {
+func ExampleRequestLayer_Spool() {
 	h := func(req *conn.Request, resp *conn.Response) int {
-		body, size, err := req.Spool(64 << 10)
+		body, size, err := req.Layer().Spool(64 << 10)
 		if err != nil {
 			return http.StatusBadRequest // Spool's error decides whether it is 413, 408 or 503
 		}

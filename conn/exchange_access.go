@@ -261,7 +261,7 @@ func (c *connection) awaitLog(log AccessLog, send func() error) error {
 type CacheUse uint8
 
 const (
-	CacheNone        CacheUse = iota // there is no cache
+	cacheNone        CacheUse = iota // there is no cache
 	CacheHit                         // answered from what is kept
 	CacheStale                       // the same, though it was stale
 	CacheCollapsed                   // answered from what another request has brought, while it came
@@ -270,15 +270,15 @@ const (
 	CacheRevalidated                 // the same, and what was kept is still true
 	CacheBypass                      // the handler was asked, past the cache
 
-	// CacheUses is how many there are.
-	CacheUses
+	// numCacheUses is how many there are.
+	numCacheUses
 )
 
-var cacheUses = [CacheUses]string{"", "HIT", "STALE", "COLLAPSED", "MISS", "EXPIRED", "REVALIDATED",
-	"BYPASS"}
+var cacheUseNames = [numCacheUses]string{"", "HIT", "STALE", "COLLAPSED", "MISS", "EXPIRED",
+	"REVALIDATED", "BYPASS"}
 
-// String returns it as the access log has it, in capital letters; "" for CacheNone.
-func (u CacheUse) String() string { return cacheUses[u] }
+// String returns it as the access log has it, in capital letters; "" for cacheNone.
+func (u CacheUse) String() string { return cacheUseNames[u] }
 
 // SetCache notes what the cache has done.
 func (r RequestLayer) SetCache(u CacheUse) { r.x.cache = u }

@@ -4,8 +4,6 @@ import (
 	"math/bits"
 	"slices"
 	"time"
-
-	"github.com/lwango/lwango/internal/tls/handshake"
 )
 
 // Stats is what one loop has counted of a Server. The loop writes it, as plain words in memory that
@@ -43,7 +41,7 @@ type RouteStats struct {
 	Spent time.Duration // in handlers, their waits included
 	// calls of handlers, by their time: see TimeBound; not those of hijacked ones
 	Times [NumTimeBounds + 1]int64
-	Cache [CacheUses]int64 // requests by what a cache has done with them
+	Cache [numCacheUses]int64 // requests by what a cache has done with them
 	_     [3]int64
 }
 
@@ -84,7 +82,7 @@ func (t *loopStats) route(n uint32) *RouteStats {
 
 // SetCounter sets the number by which Stats.Routes counts the request. The numbers of a router are
 // dense and begin with 1; 0 means that no route answers. The router calls it.
-func (r *Request) SetCounter(n uint32) { r.counter = n }
+func (r RequestLayer) SetCounter(n uint32) { r.counter = n }
 
 // untimed is the time of a handler that has not run, or has taken its connection over.
 const untimed = -1
@@ -128,7 +126,3 @@ func (x *exchange) countAnswer() {
 
 // clock is a time to take differences of. It is cheaper than time.Now, which looks at two clocks.
 func clock() time.Duration { return time.Since(epoch) }
-
-// Handshakes returns how many TLS handshakes compute in this process, and how many wait for that.
-// Any goroutine may call it.
-func Handshakes() (running, waiting int) { return handshake.Slots.Stats() }

@@ -61,7 +61,7 @@ func (c *connection) exchange() *exchange {
 	return c.turn.x
 }
 
-// Client implements loop.Client: it is the client of the request, if there is one.
+// Client is an optional method of a loop.Task: it is the client of the request, if there is one.
 func (c *connection) Client() netip.Addr {
 	if x := c.exchange(); x != nil && x.req.client.IsValid() {
 		return x.req.client.Addr()

@@ -28,7 +28,7 @@ func (t *turn) keepOpen() (owner, *Tail) {
 // Run implements loop.Task.
 func (r *h1KeptOpen) Run(t *loop.Thread) coro.Code { return runKeeper(r, t) }
 
-// BeforeEnd implements loop.EndHandler.
+// BeforeEnd is an optional method of a loop.Task.
 func (r *h1KeptOpen) BeforeEnd() { endKeeper(r, &r.Thread) }
 
 // ClientGone implements loop.Task.

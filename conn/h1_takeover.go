@@ -65,7 +65,7 @@ func (t *turn) giveUp(c net.Conn) *bufio.Reader {
 	return r
 }
 
-// streams are those of connections that a LightKeeper keeps, while they are attached.
+// streams are those of connections that a lightKeeper keeps, while they are attached.
 var streams = sync.Pool{New: func() any { return new(stream.Conn) }}
 
 // h1Hijacked is a connection of HTTP/1.1 that a handler has taken over.
@@ -79,13 +79,13 @@ type h1Hijacked struct {
 // Run implements loop.Task.
 func (h *h1Hijacked) Run(t *loop.Thread) coro.Code { return runKeeper(h, t) }
 
-// BeforeEnd implements loop.EndHandler.
+// BeforeEnd is an optional method of a loop.Task.
 func (h *h1Hijacked) BeforeEnd() { endKeeper(h, &h.Thread) }
 
 // ClientGone implements loop.Task.
 func (h *h1Hijacked) ClientGone() { h.clientLeft() }
 
-// Client implements loop.Client.
+// Client is an optional method of a loop.Task.
 func (h *h1Hijacked) Client() netip.Addr { return clientOf(h) }
 
 // Describe says what the connection's thread does, for a dump of threads.
@@ -107,9 +107,9 @@ func (h *h1Hijacked) peer() peer {
 // giveUp implements owner. Hijack has given up the request.
 func (h *h1Hijacked) giveUp(t *loop.Thread) { t.Layer().UnmarkIdle() }
 
-// attach implements owner. It gives a LightKeeper its connection, unless it has it.
+// attach implements owner. It gives a lightKeeper its connection, unless it has it.
 func (h *h1Hijacked) attach() {
-	k, ok := h.keeper.(LightKeeper)
+	k, ok := h.keeper.(lightKeeper)
 	if !ok || h.conn != nil {
 		return
 	}
@@ -126,9 +126,9 @@ func (h *h1Hijacked) begin(*loop.Thread) {}
 // lasts implements owner. The keeper may have closed the connection.
 func (h *h1Hijacked) lasts(t *loop.Thread) bool { return t.FD() >= 0 }
 
-// rest implements owner. It takes its connection from a LightKeeper.
+// rest implements owner. It takes its connection from a lightKeeper.
 func (h *h1Hijacked) rest(*loop.Thread) coro.Code {
-	if k, ok := h.keeper.(LightKeeper); ok {
+	if k, ok := h.keeper.(lightKeeper); ok {
 		k.Detach()
 		if h.tls != nil {
 			h.transport().Conn = nil
@@ -164,8 +164,8 @@ func (h *h1Hijacked) release(*loop.Thread) {
 	}
 }
 
-// Notified implements loop.NotifyHandler.
+// Notified is an optional method of a loop.Task.
 func (h *h1Hijacked) Notified(d *loop.Descriptor) bool {
-	k, ok := h.keeper.(NotifyKeeper)
+	k, ok := h.keeper.(notifyKeeper)
 	return ok && h.tls == nil && h.conn == nil && k.Notified(d)
 }

@@ -28,7 +28,7 @@ func TestHTTP2Descriptors(t *testing.T) {
 			return 0
 		},
 		"file": func(req *conn.Request, w *conn.Response) int {
-			f, err := req.TempFile()
+			f, err := req.Layer().TempFile()
 			if err != nil {
 				return w.Error(503, err)
 			}
@@ -39,7 +39,8 @@ func TestHTTP2Descriptors(t *testing.T) {
 			if err := req.Layer().TakeDescriptor(); err != nil {
 				return w.Error(503, err)
 			}
-			if _, err := req.TempFile(); err != nil { // the stream gives back what its handler does not
+			// The stream gives back what its handler does not.
+			if _, err := req.Layer().TempFile(); err != nil {
 				return w.Error(503, err)
 			}
 			return 0

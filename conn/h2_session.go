@@ -338,7 +338,7 @@ func (s *session) goAway(code http2.Code) {
 	s.Out = http2.AppendGoAway(s.Out, s.served, code, "")
 }
 
-// Flush implements loop.Flusher, for what is never held.
+// Flush is an optional method of a loop.Task, for what is never held.
 func (s *session) Flush() {}
 
 // ClientGone is called by the loop when the client sends no more. What it has sent is read first.

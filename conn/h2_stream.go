@@ -243,10 +243,10 @@ func (s *session) count(n int) {
 	}
 }
 
-// Flush implements loop.Flusher. The session sends what was gathered in any case.
+// Flush is an optional method of a loop.Task. The session sends what was gathered in any case.
 func (st *h2stream) Flush() {}
 
-// Client implements loop.Client.
+// Client is an optional method of a loop.Task.
 func (st *h2stream) Client() netip.Addr {
 	if st.x != nil && st.x.req.client.IsValid() {
 		return st.x.req.client.Addr()

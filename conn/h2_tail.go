@@ -26,7 +26,7 @@ func (st *h2stream) keepOpen() (owner, *Tail) {
 // Run implements loop.Task.
 func (r *h2KeptOpen) Run(t *loop.Thread) coro.Code { return runKeeper(r, t) }
 
-// BeforeEnd implements loop.EndHandler.
+// BeforeEnd is an optional method of a loop.Task.
 func (r *h2KeptOpen) BeforeEnd() { endKeeper(r, &r.thread) }
 
 // ClientGone implements loop.Task.

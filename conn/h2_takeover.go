@@ -14,24 +14,24 @@ type h2Hijacked struct {
 	*h2stream
 	takeover
 
-	// While a LightKeeper has no connection.
+	// While a lightKeeper has no connection.
 	client *peer // nil: it is the session's
 	taken  int64
 }
 
-// streamConns are those that LightKeepers had.
+// streamConns are those that keepers with Attach had.
 var streamConns = sync.Pool{New: func() any { return new(streamConn) }}
 
 // Run implements loop.Task.
 func (h *h2Hijacked) Run(t *loop.Thread) coro.Code { return runKeeper(h, t) }
 
-// BeforeEnd implements loop.EndHandler.
+// BeforeEnd is an optional method of a loop.Task.
 func (h *h2Hijacked) BeforeEnd() { endKeeper(h, &h.thread) }
 
 // ClientGone implements loop.Task.
 func (h *h2Hijacked) ClientGone() { h.clientLeft() }
 
-// Client implements loop.Client.
+// Client is an optional method of a loop.Task.
 func (h *h2Hijacked) Client() netip.Addr { return clientOf(h) }
 
 // Describe says what the stream's thread does, for a dump of threads.
@@ -62,7 +62,7 @@ func (h *h2Hijacked) peer() peer {
 // giveUp implements owner.
 func (h *h2Hijacked) giveUp(t *loop.Thread) { h.dropRequest(t, h.defers()) }
 
-// attach implements owner. It gives a LightKeeper its connection, unless it has it.
+// attach implements owner. It gives a lightKeeper its connection, unless it has it.
 func (h *h2Hijacked) attach() {
 	if h.conn != nil {
 		return
@@ -71,7 +71,7 @@ func (h *h2Hijacked) attach() {
 	l.st, l.taken, l.client, l.noWait = h.h2stream, h.taken, h.peer(), true
 	l.in.conn, l.out.conn = l, l
 	h.conn = l
-	h.keeper.(LightKeeper).Attach(l)
+	h.keeper.(lightKeeper).Attach(l)
 }
 
 // begin implements owner.
@@ -82,13 +82,13 @@ func (h *h2Hijacked) lasts(t *loop.Thread) bool {
 	return !h.conn.closed && h.conn.in.Watch(t) == nil
 }
 
-// rest implements owner. It takes its connection from a LightKeeper, if nothing else depends on it.
+// rest implements owner. It takes its connection from a lightKeeper, if nothing else depends on it.
 func (h *h2Hijacked) rest(*loop.Thread) coro.Code {
 	l, none := h.conn, stream.Limit{}
 	if l.in.Ready() { // the keeper may have waited between its last look at the stream and the end
 		return coro.Yield
 	}
-	k, ok := h.keeper.(LightKeeper)
+	k, ok := h.keeper.(lightKeeper)
 	if !ok || l.out.thread != nil || l.in.limit != none || l.out.limit != none || l.first != nil ||
 		l.resets || h.duplexing || len(h.Pending) > 0 {
 		return coro.Suspend

@@ -247,7 +247,7 @@ func TestHTTP2Bodies(t *testing.T) {
 			}
 		},
 		"/spool": func(req *conn.Request, w *conn.Response) int {
-			_, n, err := req.Spool(1 << 10)
+			_, n, err := req.Layer().Spool(1 << 10)
 			return w.Text(200, fmt.Sprint(n, err))
 		},
 		"/ignore": func(req *conn.Request, w *conn.Response) int { return w.Text(200, "ignored") },

@@ -53,7 +53,7 @@ func TestHandshakesInTurn(t *testing.T) {
 		waiting := func(n int) {
 			t.Helper()
 			wait.Until(t, "handshakes wait", func() bool {
-				_, waiting := conn.Handshakes()
+				_, waiting := handshake.Slots.Stats()
 				return waiting == n
 			})
 		}
@@ -85,7 +85,7 @@ func TestHandshakesInTurn(t *testing.T) {
 		}
 		mu.Unlock()
 		wait.Until(t, "the crowd is served", func() bool {
-			running, waiting := conn.Handshakes()
+			running, waiting := handshake.Slots.Stats()
 			return running+waiting == 0
 		})
 
@@ -117,7 +117,10 @@ func TestWaitForATurnIsNotTheClients(t *testing.T) {
 	c := tls.Client(g, &tls.Config{InsecureSkipVerify: true})
 	shaken := make(chan error, 1)
 	go func() { shaken <- c.Handshake() }()
-	wait.Until(t, "it waits", func() bool { _, waiting := conn.Handshakes(); return waiting == 1 })
+	wait.Until(t, "it waits", func() bool {
+		_, waiting := handshake.Slots.Stats()
+		return waiting == 1
+	})
 	s.Skip(limit * 2 / 3)
 	free()
 	must.Do(t, <-shaken)

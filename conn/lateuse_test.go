@@ -87,10 +87,13 @@ var uses = map[string]func(req *conn.Request, resp *conn.Response) error{
 		return errors.Join(err, empty(string(text)))
 	},
 	"spool": func(req *conn.Request, _ *conn.Response) error {
-		_, _, err := req.Spool(1 << 10)
+		_, _, err := req.Layer().Spool(1 << 10)
 		return err
 	},
-	"file": func(req *conn.Request, _ *conn.Response) error { _, err := req.TempFile(); return err },
+	"file": func(req *conn.Request, _ *conn.Response) error {
+		_, err := req.Layer().TempFile()
+		return err
+	},
 	"response header": func(_ *conn.Request, resp *conn.Response) error {
 		resp.Header().Set("X-Kept", "kept")
 		resp.Header().Vary("X-Kept")

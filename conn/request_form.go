@@ -75,7 +75,7 @@ func (r *Request) MultipartForm(maxMemory int64) (*multipart.Form, error) {
 	}
 	// ReadForm must not wait for the client: if the thread were killed then, ReadForm's files would
 	// be left behind.
-	body, size, err := r.Spool(maxMemory)
+	body, size, err := r.Layer().Spool(maxMemory)
 	if err != nil {
 		return nil, err
 	}

@@ -41,7 +41,7 @@ var ErrSpoolFull = sysio.ErrTempFull
 // TempFile makes a file in spool_dir. Its error may be ErrNoDescriptor. The caller closes it; a
 // caller that waits before that does so in a deferred call, since its thread may be killed while it
 // waits.
-func (r *Request) TempFile() (TempFile, error) {
+func (r RequestLayer) TempFile() (TempFile, error) {
 	if r.over() {
 		return nil, ErrComplete
 	}
@@ -62,7 +62,7 @@ func (r *Request) TempFile() (TempFile, error) {
 // While Spool waits for the client it has no buffer beside the part in memory. It writes the file
 // in pieces of 32 KiB at most, to the page cache; if the disk cannot keep up, the loop waits for
 // it.
-func (r *Request) Spool(maxMemory int64) (Spooled, int64, error) {
+func (r RequestLayer) Spool(maxMemory int64) (Spooled, int64, error) {
 	head, next, err := r.gather(maxMemory)
 	if err == io.EOF {
 		return bytes.NewReader(head), int64(len(head)), nil

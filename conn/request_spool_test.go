@@ -29,7 +29,7 @@ func TestSpool(t *testing.T) {
 	t.Setenv("TMPDIR", dir)
 	run(t, func(t *testing.T, m mode) {
 		s := start(t, m, conn.Config{Handler: func(req *conn.Request, resp *conn.Response) int {
-			body, n, err := req.Spool(1000)
+			body, n, err := req.Layer().Spool(1000)
 			if err != nil {
 				t.Error(err)
 				return 500
@@ -81,7 +81,7 @@ func TestMaxSpool(t *testing.T) {
 			conn.Config{Limits: conn.Limits{MaxSpool: limit}, Handler: byPath(map[string]conn.Handler{
 				"/": hello,
 				"/spool": func(req *conn.Request, resp *conn.Response) int {
-					body, n, err := req.Spool(1000)
+					body, n, err := req.Layer().Spool(1000)
 					if err != nil {
 						return 418 // which is not what is sent
 					}
@@ -93,7 +93,7 @@ func TestMaxSpool(t *testing.T) {
 					return 200
 				},
 				"/panic": func(req *conn.Request, resp *conn.Response) int {
-					if _, _, err := req.Spool(1000); err != nil {
+					if _, _, err := req.Layer().Spool(1000); err != nil {
 						t.Error(err)
 					}
 					panic("on purpose")
@@ -161,7 +161,7 @@ func TestStalledRequestIsCheap(t *testing.T) {
 			{"GET / HTTP/1.1\r\nHost: a\r\nX: ", 16_000, 26 << 10},
 		} {
 			s := start(t, m, conn.Config{Handler: func(req *conn.Request, resp *conn.Response) int {
-				_, _, _ = req.Spool(16 << 10)
+				_, _, _ = req.Layer().Spool(16 << 10)
 				return 200
 			}})
 			at := must.Get(sysio.Sockaddr(netip.MustParseAddrPort(s.Addr)))(t)

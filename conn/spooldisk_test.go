@@ -26,7 +26,7 @@ func TestDiskOfSpoolFull(t *testing.T) {
 	run(t, func(t *testing.T, m mode) {
 		s := start(t, m, conn.Config{Limits: conn.Limits{SpoolDir: dir},
 			Handler: func(req *conn.Request, resp *conn.Response) int {
-				if _, _, err := req.Spool(1000); err != nil {
+				if _, _, err := req.Layer().Spool(1000); err != nil {
 					return resp.Error(500, err)
 				}
 				return 200

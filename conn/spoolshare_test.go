@@ -20,7 +20,7 @@ func TestMaxSpoolIsShared(t *testing.T) {
 		s := start(t, m, conn.Config{Limits: conn.Limits{MaxSpool: limit}, Handler: func(
 			req *conn.Request, resp *conn.Response,
 		) int {
-			body, n, err := req.Spool(1000)
+			body, n, err := req.Layer().Spool(1000)
 			if err != nil {
 				return 0
 			}

@@ -12,10 +12,10 @@ import (
 	"github.com/lwango/lwango/stream"
 )
 
-// Flush implements loop.Flusher.
+// Flush is an optional method of a loop.Task.
 func (e *background) Flush() { e.sink.Flush() }
 
-// Client implements loop.Client.
+// Client is an optional method of a loop.Task.
 func (e *background) Client() netip.Addr {
 	if e.x != nil && e.x.req.client.IsValid() {
 		return e.x.req.client.Addr()

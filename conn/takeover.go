@@ -42,38 +42,40 @@ func (w *Response) Hijack() (c net.Conn, r *bufio.Reader, err error) {
 	return w.via.hijack()
 }
 
-// SetCloseCode notes, for the access log, the code with which a WebSocket over a hijacked
-// connection has ended. t is the request's thread.
-func SetCloseCode(t *loop.Thread, code int) {
-	if h := takeoverOf(t); h != nil {
-		h.closeCode = int32(code)
+// Takeover is the request whose handler has taken over its connection, for the protocol that is
+// spoken there. It belongs to the request's thread. Without such a request its methods do nothing.
+type Takeover struct{ of *takeover }
+
+// TakeoverOf returns the Takeover of a request's thread.
+func TakeoverOf(t *loop.Thread) Takeover { return Takeover{takeoverOf(t)} }
+
+// SetCloseCode notes, for the access log, the code with which a WebSocket has ended.
+func (o Takeover) SetCloseCode(code int) {
+	if o.of != nil {
+		o.of.closeCode = int32(code)
 	}
 }
 
-// SetMoved notes, for the access log, how many bytes a tunnel over a hijacked connection has sent
-// to the client and got from it. t is the request's thread.
-func SetMoved(t *loop.Thread, sent, got int64) {
-	if h := takeoverOf(t); h != nil {
-		h.extra().sent, h.extra().got = sent, got
+// SetMoved notes, for the access log, how many bytes a tunnel has sent to the client and got from
+// it.
+func (o Takeover) SetMoved(sent, got int64) {
+	if o.of != nil {
+		o.of.extra().sent, o.of.extra().got = sent, got
 	}
 }
 
-// TakenID returns the ID of the request whose handler has taken over its connection; t is its
-// thread.
-func TakenID(t *loop.Thread) string {
-	if h := takeoverOf(t); h != nil {
-		return h.id()
+// RequestID returns the ID of the request.
+func (o Takeover) RequestID() string {
+	if o.of != nil {
+		return o.of.id()
 	}
 	return ""
 }
 
 // Panicked reports whether the handler has panicked after Hijack. It is for a function that the
 // handler has deferred with Request.Defer: if the protocol has a way to tell the peer, the function
-// can do so. t is the request's thread.
-func Panicked(t *loop.Thread) bool {
-	h := takeoverOf(t)
-	return h != nil && h.panicked
-}
+// can do so.
+func (o Takeover) Panicked() bool { return o.of != nil && o.of.panicked }
 
 // detach is Hijack for a connection that other goroutines will use.
 func (w *Response) detach() (net.Conn, *bufio.Reader, error) {

@@ -10,7 +10,17 @@ import (
 
 // Keeper keeps a connection that a handler has taken over and handed on: see HandOver. Its methods
 // are called on coroutines of the connection's thread. Between the calls the thread has none, nor
-// is there anything left of the request.
+// is there anything left of the request. A Keeper may have these methods besides:
+//
+//	// Attach gives the keeper the connection, as Hijack does, before Run and End. Its reads do not
+//	// wait. Detach takes it back. So the keeper holds no net.Conn between two calls either.
+//	Attach(c net.Conn)
+//	Detach()
+//
+//	// Notified, of a keeper with Attach and Detach, is called on the loop, between two calls of
+//	// Run, when a message has come to a topic that the connection follows. It may send by d, and
+//	// must not wait. If it returns false, Run is called. It is not called for connections with TLS.
+//	Notified(d *loop.Descriptor) bool
 type Keeper interface {
 	// Run sees to what there is, and may wait. It is called once the handler has returned, and then
 	// whenever something has come, the client has left, the loop stops, the thread was notified
@@ -43,22 +53,14 @@ func (w ResponseLayer) HandOver(k Keeper) error {
 	return nil
 }
 
-// LightKeeper is a Keeper that holds no net.Conn between two calls either.
-type LightKeeper interface {
-	Keeper
-
-	// Attach gives the keeper the connection, as Hijack does, before Run and End. Its reads do not
-	// wait. Detach takes it back.
+// lightKeeper is a Keeper that holds no net.Conn between two calls either.
+type lightKeeper interface {
 	Attach(c net.Conn)
 	Detach()
 }
 
-// NotifyKeeper is a LightKeeper that handles most messages of a topic without a coroutine.
-type NotifyKeeper interface {
-	LightKeeper
-
-	// Notified is called on the loop, between two calls of Run, when a message has come to a topic
-	// that the connection follows. It may send by d, and must not wait. If it returns false, Run is
-	// called. It is not called for connections with TLS.
+// notifyKeeper is a lightKeeper that handles most messages of a topic without a coroutine.
+type notifyKeeper interface {
+	lightKeeper
 	Notified(d *loop.Descriptor) bool
 }

@@ -82,8 +82,8 @@ func (k *keeper) Run(t *loop.Thread) (time.Duration, bool) {
 }
 
 func (k *keeper) End(t *loop.Thread) {
-	conn.SetCloseCode(t, 1234)
-	if conn.Panicked(t) {
+	conn.TakeoverOf(t).SetCloseCode(1234)
+	if conn.TakeoverOf(t).Panicked() {
 		k.log <- "panicked"
 	}
 	k.log <- "end"

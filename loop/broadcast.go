@@ -5,7 +5,7 @@ package loop
 // the last of them has run. So the loop notifies a few threads of each Broadcast, one Broadcast
 // after the other, until a share of its turn is used up, and the rest in the next turn, after it
 // has polled for events. So a Broadcast to a few threads passes one to thousands, and so does a
-// request. An idle thread whose Task is a NotifyHandler may need no coroutine.
+// request. An idle thread whose Task has a method Notified may need no coroutine.
 type Broadcast struct {
 	// Next returns the next thread that is to be notified, or nil if none is left. It is called on the
 	// loop. It must not wait.

@@ -117,10 +117,10 @@ func (l *Loop) withdraw(c *call) {
 }
 
 // Client returns the address of the client for whom t works, if t's task or that of a thread that
-// has started t is a Client; else the zero Addr. It is called by t.
+// has started t has the method Client; else the zero Addr. It is called by t.
 func (t ThreadLayer) Client() netip.Addr {
 	for {
-		if c, ok := t.task.(Client); ok {
+		if c, ok := t.task.(client); ok {
 			return c.Client()
 		}
 		if t.more == nil || t.more.member == nil {

@@ -75,8 +75,6 @@
 // # For layers and protocols
 //
 //	Task                              what a thread runs
-//	Client, EndHandler, Flusher       interfaces that a Task may implement besides
-//	IdleTimeoutHandler, NotifyHandler
 //	ThreadLayer, LoopLayer            what is done to a thread, and with a loop, besides
 //	Broadcast                         one event for many threads
 //	Binding, Budget, Idle             values of the layer's methods

@@ -27,17 +27,6 @@ const (
 // ends the effect of WakeOnNotify.
 func (t ThreadLayer) WakeOnNotify() { t.own.flags |= notifiable }
 
-// NotifyHandler is a Task that handles most notifications of a Broadcast without a coroutine. So a
-// message to thousands of idle connections does not switch to thousands of stacks.
-type NotifyHandler interface {
-	Task
-
-	// Notified is called on the loop, in place of Run, when a Broadcast notifies its thread, which is
-	// idle and has called WakeOnNotify, whose peer is there, and whose descriptor is d. It must not
-	// wait. It reports whether nothing is left to do; otherwise Run is called as well.
-	Notified(d *Descriptor) bool
-}
-
 // handleNotification lets t's Task handle a notification on the loop, and reports whether that is
 // done.
 func (t *Thread) handleNotification() bool {
@@ -45,7 +34,7 @@ func (t *Thread) handleNotification() bool {
 		t.loop.stop.stopping {
 		return false
 	}
-	h, ok := t.task.(NotifyHandler)
+	h, ok := t.task.(notifyHandler)
 	return ok && h.Notified(&t.own)
 }
 

@@ -26,7 +26,30 @@ func (clientGone) Error() string { return "client gone" }
 // Is says which error of the standard library it is.
 func (clientGone) Is(err error) bool { return err == context.Canceled }
 
-// Task is what a thread does.
+// Task is what a thread does. It may have any of these methods besides:
+//
+//	// Client returns the address of the client for whom the task works: when all workers are
+//	// busy, clients take turns. It is called by the thread.
+//	Client() netip.Addr
+//
+//	// Flush is called by the thread before it waits for anything but its own descriptor, if the
+//	// thread has asked for it (ThreadLayer.FlushBeforeWait). It may wait. So small answers go out
+//	// together.
+//	Flush()
+//
+//	// IdleTimedOut is called on the loop when the thread's idle time is over. It returns how long
+//	// the thread may be idle from now on; 0: the thread ends.
+//	IdleTimedOut() time.Duration
+//
+//	// BeforeEnd is called on the loop when the idle time is over, when EndIdle has chosen the
+//	// thread, or when a stop kills it, before the descriptor is closed. It must not wait.
+//	BeforeEnd()
+//
+//	// Notified is called on the loop, in place of Run, when a Broadcast notifies the thread, which
+//	// is idle and has called WakeOnNotify, whose peer is there, and whose descriptor is d. It must
+//	// not wait. It reports whether nothing is left to do; otherwise Run is called as well. So a
+//	// message to thousands of idle connections does not switch to thousands of stacks.
+//	Notified(d *Descriptor) bool
 type Task interface {
 	// Run is the thread's code, on a coroutine. It returns Abort, which ends the thread and closes its
 	// descriptor; or WantRead, after which the record stays without a coroutine, and Run is called
@@ -46,43 +69,16 @@ type Task interface {
 	Ended()
 }
 
-// Flusher is a Task that buffers output as long as its thread does not wait, so that small
-// answers go out together.
-type Flusher interface {
-	Task
+// The optional methods of a Task.
+type (
+	client             interface{ Client() netip.Addr }
+	flusher            interface{ Flush() }
+	idleTimeoutHandler interface{ IdleTimedOut() time.Duration }
+	endHandler         interface{ BeforeEnd() }
+	notifyHandler      interface{ Notified(d *Descriptor) bool }
+)
 
-	// Flush is called by the thread before it waits for anything but its own descriptor. The thread
-	// may wait in it.
-	Flush()
-}
-
-// Client is a Task that works for a client. When all workers are busy, clients take turns.
-type Client interface {
-	Task
-
-	// Client returns the client's address. It is called by the thread.
-	Client() netip.Addr
-}
-
-// IdleTimeoutHandler is a Task that decides what happens when its thread's idle time is over.
-type IdleTimeoutHandler interface {
-	Task
-
-	// IdleTimedOut is called on the loop, and returns how long the thread may be idle from now on. If
-	// that is 0, the thread ends.
-	IdleTimedOut() time.Duration
-}
-
-// EndHandler is a Task that the loop calls before it ends the task's idle thread.
-type EndHandler interface {
-	Task
-
-	// BeforeEnd is called on the loop when the idle time is over, when EndIdle has chosen the
-	// thread, or when a stop kills it, before the descriptor is closed. It must not wait.
-	BeforeEnd()
-}
-
-// FlushBeforeWait says whether t's task, a Flusher, has output to flush before the next wait. Flush
+// FlushBeforeWait says whether t's task has output to flush before the next wait. Flush
 // is called once for each call with on set.
 func (t ThreadLayer) FlushBeforeWait(on bool) {
 	t.own.flags &^= unflushed
@@ -99,7 +95,7 @@ func (t ThreadLayer) WillFlush() bool { return t.own.flags&unflushed != 0 }
 func (t *Thread) flush() {
 	if t.own.flags&unflushed != 0 {
 		t.own.flags &^= unflushed
-		t.task.(Flusher).Flush()
+		t.task.(flusher).Flush()
 	}
 }
 
@@ -278,7 +274,7 @@ func (a *alarm) Expire() {
 		return
 	}
 	var more time.Duration
-	if h, ok := t.task.(IdleTimeoutHandler); ok {
+	if h, ok := t.task.(idleTimeoutHandler); ok {
 		more = h.IdleTimedOut()
 	}
 	if more > 0 {
@@ -383,7 +379,7 @@ func (l *Loop) kill(t *Thread) {
 		l.pool.Put(t.co, l.now)
 		t.co = nil
 		t.extra()
-	} else if h, ok := t.task.(EndHandler); ok {
+	} else if h, ok := t.task.(endHandler); ok {
 		h.BeforeEnd()
 	}
 	if t.more != nil {
@@ -396,7 +392,7 @@ func (l *Loop) kill(t *Thread) {
 
 // dismiss ends t, which is idle.
 func (l *Loop) dismiss(t *Thread) {
-	if h, ok := t.task.(EndHandler); ok {
+	if h, ok := t.task.(endHandler); ok {
 		h.BeforeEnd()
 	}
 	l.end(t)

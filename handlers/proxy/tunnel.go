@@ -138,7 +138,7 @@ func (j *tunnelKeeper) idle(thread *loop.Thread) {
 		key, limit = "read_timeout", half
 	}
 	j.m.Log.Info("proxy: tunnel ends, no byte has moved", "key", key, "limit", limit,
-		"request_id", conn.TakenID(thread), "upstream", j.lease.Name())
+		"request_id", conn.TakeoverOf(thread).RequestID(), "upstream", j.lease.Name())
 }
 
 // idleState reports that all there is has moved, and that either side may say more.
@@ -150,9 +150,9 @@ func (j *tunnelKeeper) idleState() bool {
 // got all that its client has said, or whose client has failed, must not take it for an orderly
 // end, nor the other way around. So there is no goodbye of TLS then.
 func (j *tunnelKeeper) End(thread *loop.Thread) {
-	conn.SetMoved(thread, j.Up.Got, j.Client.Got)
+	conn.TakeoverOf(thread).SetMoved(j.Up.Got, j.Client.Got)
 	if j.sentClose() {
-		conn.SetCloseCode(thread, 1001)
+		conn.TakeoverOf(thread).SetCloseCode(1001)
 	}
 	cut, cutBack := j.Up.Cut(&j.Client), j.ClientCut()
 	j.Client.Stop()

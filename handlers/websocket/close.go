@@ -136,12 +136,12 @@ func (c *Conn) end() {
 	switch {
 	case c.thread.Loop().Stopping():
 		code = GoingAway
-	case conn.Panicked(c.thread):
+	case conn.TakeoverOf(c.thread).Panicked():
 		code = InternalError
 	}
 	defer func() { // also when Close is killed
 		if c.err != nil {
-			conn.SetCloseCode(c.thread, c.err.Code)
+			conn.TakeoverOf(c.thread).SetCloseCode(c.err.Code)
 		}
 	}()
 	_ = c.Close(code, "")

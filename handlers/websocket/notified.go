@@ -7,9 +7,9 @@ import (
 	"github.com/lwango/lwango/pubsub"
 )
 
-// Notified implements conn.NotifyKeeper. It sends relayed messages from the loop itself, if the
-// connection has nothing else to do and the kernel has room for them: the coroutine, its buffers
-// and the checks of Run are most of the cost of a delivery besides the system call.
+// Notified is an optional method of a conn.Keeper. It sends relayed messages from the loop itself,
+// if the connection has nothing else to do and the kernel has room for them: the coroutine, its
+// buffers and the checks of Run are most of the cost of a delivery besides the system call.
 func (s *served) Notified(d *loop.Descriptor) bool {
 	c := (*Conn)(s)
 	if c.phase != opened || c.writeBroken || c.relayOnThread || c.pingDue || c.expected.deflate ||

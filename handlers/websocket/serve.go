@@ -139,7 +139,7 @@ func (s *served) deliver() (some bool) {
 	return some
 }
 
-// Attach implements conn.LightKeeper.
+// Attach is an optional method of a conn.Keeper.
 func (s *served) Attach(c net.Conn) {
 	if s.activeState == nil {
 		s.activeState = activeStates.Get().(*activeState)
@@ -148,7 +148,7 @@ func (s *served) Attach(c net.Conn) {
 	s.tls, _ = c.(*tls.Conn)
 }
 
-// Detach implements conn.LightKeeper.
+// Detach is an optional method of a conn.Keeper.
 func (s *served) Detach() {
 	c := (*Conn)(s)
 	if l, ok := c.link.(*stream.Conn); ok && c.pingDue {
@@ -253,7 +253,7 @@ func (s *served) close() {
 		c.subscriptions.end()
 		c.subscriptions = c.subscriptions.next
 	}
-	conn.SetCloseCode(c.thread, c.err.Code)
+	conn.TakeoverOf(c.thread).SetCloseCode(c.err.Code)
 	c.releaseMessages()
 	if c.extra != nil {
 		c.extra.timer = nil
@@ -303,7 +303,7 @@ func (s *served) End(t *loop.Thread) {
 	if c.phase < closed {
 		code := NormalClosure
 		switch {
-		case conn.Panicked(t):
+		case conn.TakeoverOf(t).Panicked():
 			code = InternalError
 		case t.Loop().Stopping():
 			code = GoingAway

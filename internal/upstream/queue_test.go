@@ -20,7 +20,7 @@ type client struct {
 	run  func(th *loop.Thread)
 }
 
-// Client implements loop.Client.
+// Client is an optional method of a loop.Task.
 func (c *client) Client() netip.Addr { return c.addr }
 
 // Run implements loop.Task.

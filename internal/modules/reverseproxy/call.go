@@ -102,7 +102,7 @@ func (c *Call) TakeBody() (status int) {
 		}
 		return 0
 	}
-	spooled, n, err := c.Req.Spool(int64(c.RequestMemory))
+	spooled, n, err := c.Req.Layer().Spool(int64(c.RequestMemory))
 	if err == nil {
 		c.Body, c.Length = spooled, n
 		return 0

@@ -94,7 +94,7 @@ func (f *Flow) Write(p []byte) error {
 	}
 	if f.HasHeld() {
 		if f.spool.temp == nil { // only now, as it allocates
-			f.spool.temp = f.req.TempFile
+			f.spool.temp = f.req.Layer().TempFile
 		}
 		if f.spool.len() == 0 { // what conn holds is in memory, too
 			f.spool.memory = max(spoolMemory+waitBytes-f.duplex.Held(), 0)

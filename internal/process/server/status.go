@@ -14,6 +14,7 @@ import (
 	"github.com/lwango/lwango/coro"
 	"github.com/lwango/lwango/handlers/auth"
 	"github.com/lwango/lwango/handlers/cache"
+	"github.com/lwango/lwango/internal/tls/handshake"
 	"github.com/lwango/lwango/loop"
 	"github.com/lwango/lwango/pubsub"
 
@@ -139,7 +140,7 @@ func (s *observed) common() *status.Snapshot {
 	memory := []metrics.Sample{{Name: "/memory/classes/heap/objects:bytes"},
 		{Name: "/sched/goroutines:goroutines"}}
 	metrics.Read(memory)
-	out.Handshakes.Taken, out.Handshakes.Waiting = conn.Handshakes()
+	out.Handshakes.Taken, out.Handshakes.Waiting = handshake.Slots.Stats()
 	out.Passwords.Taken, out.Passwords.Waiting = auth.Waiting()
 	out.HeapBytes, out.Goroutines = int64(memory[0].Value.Uint64()), int(memory[1].Value.Uint64())
 	seen := map[[3]string]bool{}

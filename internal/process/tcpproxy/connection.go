@@ -55,7 +55,7 @@ const (
 	stopped            result = "stopped"  // with the server, at the end of its grace period
 )
 
-// Client implements loop.Client.
+// Client is an optional method of a loop.Task.
 func (c *connection) Client() netip.Addr { return c.remote.Addr() }
 
 // count counts c among the connections of its client.
@@ -124,7 +124,7 @@ func (c *connection) remaining() (time.Duration, result) {
 	return left, reasons[why]
 }
 
-// IdleTimedOut implements loop.IdleTimeoutHandler.
+// IdleTimedOut is an optional method of a loop.Task.
 func (c *connection) IdleTimedOut() time.Duration {
 	left, why := c.remaining()
 	if left <= 0 {
