@@ -12,9 +12,8 @@ import (
 	"github.com/lwango/lwango/timeoutwheel"
 )
 
-// Context runs tasks on one thread. What they wait for is an operation that a ring has for them,
-// another task, or a time. All of its methods but those of main.go's Stop are for tasks that it
-// runs.
+// Context runs tasks on one thread. A task waits for an operation that the ring has for it, for
+// another task, or for a time. Its methods, but for Close, are for the tasks that it runs.
 type Context struct {
 	ring     *uring.Ring
 	received *uring.Buffers

@@ -170,7 +170,9 @@ func TestTimes(t *testing.T) {
 	must.Write(t, filepath.Join(root, "long"), "")
 	must.Do(t, os.Truncate(filepath.Join(root, "long"), 64<<20))
 	_, s := start(t, "-r", root, "-idle", "100ms", "-head", "300ms")
+	s.Dial().Ends() // says nothing
 	c := s.Dial()
+	c.Do("GET", "GET /nothing HTTP/1.1\r\nHost: a\r\n\r\n")
 	c.Ends() // idle
 	c = s.Dial()
 	if a := c.Do("GET", "GET / HTTP/1.1\r\n"); a.StatusCode != 408 {
@@ -274,10 +276,10 @@ func TestStop(t *testing.T) {
 		reads bool
 	}{{"1m", true}, {"100ms", false}} {
 		p, s := start(t, "-r", root, "-grace", c.grace)
-		idle, busy := s.Dial(), s.DialBuffer(testserver.SlowReader)
+		idle, half := s.Dial(), s.Dial()
 		idle.Do("GET", "GET /a.txt HTTP/1.1\r\nHost: a\r\n\r\n")
-		half := s.Dial()
 		half.Send("GET /a.txt HT")
+		busy := s.DialBuffer(testserver.SlowReader) // has an answer when half a head has come
 		busy.Send("GET /big.bin HTTP/1.1\r\nHost: a\r\n\r\n")
 		if _, err := busy.R.Peek(1); err != nil {
 			t.Fatal(err)

@@ -104,6 +104,7 @@ func (s *server) accept(c *Context) (fd int, err error) {
 		}
 		s.waiting = append(s.waiting, c.running)
 		if err := c.Park(); err != nil {
+			s.waiting = nil // all tasks that accept end
 			return -1, err
 		}
 	}
