@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/lwango/lwango/conn"
+	"github.com/lwango/lwango/internal/base/invariants"
 	"github.com/lwango/lwango/internal/test/must"
 	"github.com/lwango/lwango/internal/test/wait"
 )
@@ -215,10 +216,11 @@ func converse(t *testing.T, c net.Conn, raw string) string {
 		if len(body) > 100 {
 			body = fmt.Appendf(nil, "%d bytes", len(body))
 		}
-		// After a bad chunk both close. Whether the end of a chunked body that nothing has read has
-		// come yet is up to the network; without it lwango closes, and net/http waits.
-		chunked := strings.Contains(raw, "chunked")
-		closes := resp.Close && !chunked
+		// After a bad chunk both close. If the end of a chunked body that nothing has read has not
+		// come yet, lwango closes, and net/http waits. Here it comes with the head, but under the
+		// invariants tag a read may find nothing of what is there.
+		chunked := strings.Contains(raw, "chunked") && invariants.Enabled
+		closes := resp.Close && !strings.Contains(raw, "z\r\n") && !chunked
 		fmt.Fprintf(&all, "%s dated %t %q %q whole %t trailer %q length %d %q close %t\n",
 			resp.Status, dated,
 			resp.Header, body, whole, resp.Trailer, resp.ContentLength, resp.TransferEncoding,
