@@ -27,7 +27,6 @@ func TestRequestShowsItsWaits(t *testing.T) {
 	for m := range reflect.TypeFor[*loop.Thread]().Methods() {
 		own, has := request.MethodByName(m.Name)
 		switch {
-		case m.Name == "Layer": // each has one of its own
 		case slices.Contains(notForHandlers, m.Name):
 			if has {
 				t.Errorf("a handler can call Request.%s", m.Name)

@@ -29,10 +29,10 @@ func TestContended(t *testing.T) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(2))
 	run(t, func(t *testing.T, l *loop.Loop) {
 		compute(t, 6)
-		const times = 1000
-		var took time.Duration
+		const times = 200
+		var took time.Duration // of both processors, whatever else the machine does meanwhile
 		l.Go(func(th *loop.Thread) {
-			begin := time.Now()
+			begin := cpuTime()
 			for range times {
 				if v, err := loop.Await(th, -1, func(context.Context) (int, error) {
 					return 1, nil
@@ -41,7 +41,7 @@ func TestContended(t *testing.T) {
 					return
 				}
 			}
-			took = time.Since(begin)
+			took = cpuTime() - begin
 
 			// A function that waits does not hold the loop.
 			goOn := make(chan struct{})
@@ -54,7 +54,7 @@ func TestContended(t *testing.T) {
 			}
 		})
 		mustRun(t, l)
-		if most := times * 10 * time.Millisecond; took > most {
+		if most := 2 * times * 10 * time.Millisecond; took > most {
 			t.Errorf("%d functions have taken %v, as if each had waited for a processor",
 				times, took)
 		}
