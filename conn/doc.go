@@ -140,6 +140,7 @@
 //	bridge_writer.go       the http.ResponseWriter of an http.Handler
 //	bridge_answer.go       how an http.Handler's answer becomes a Response
 //	bridge_middleware.go   middleware of net/http around a Handler
+//	bridge_through.go      the Response of a Handler whose ResponseWriter middleware has wrapped
 //	bridge_pair.go         a thread and a goroutine that take turns, for that
 //	bridge_habit.go        which requests an http.Handler answers in place
 //	bridge_share.go        how many handlers off the loop HTTP/2 may have at a time
