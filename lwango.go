@@ -12,18 +12,27 @@
 //		lwango.Main()
 //	}
 //
-// Such a program has the command line and the modules of lwango itself. It reads a configuration
-// (see lwango.conf in the repository) if -c names one, or if the program asks for one (see Run).
-// Its handlers are served beside the routes of that file, and it may define flags beside lwango's
-// (see ParseFlags).
-//
-// A program with a command line of its own, or with several servers, uses ListenAndServe or Server
-// instead of Main; these read no flags and obey no signals.
-//
 // A handler runs on a green thread of one of the server's event loops. It is plain sequential code:
 // reading the body, writing the answer and req.Sleep yield to the loop while they wait. Any other
 // call that blocks (on a channel, or another library's connection) stops all requests of that loop;
 // Await runs such a call off the loop. HTTP takes handlers of net/http, which may block.
+//
+//	Request, Response, Handler          an exchange; its methods wait on the green thread
+//	Handle, Use, NewMux                 routes and middleware
+//	HTTP, HTTPMiddleware                handlers and middleware of net/http
+//	Await, Call, Get                    what blocks; other servers
+//	Key, Set, Value, ValueOf, UserOf    what goes with a request
+//	Topics, UseBroker                   messages between handlers, and between processes
+//	Main, Run, ParseFlags               a program with lwango's command line
+//	ListenAndServe, Server              a program with its own
+//
+// docs/write/api.md in the repository goes through them in an hour. Package loop has threads and
+// promises, conn all of Request and Response, lwangotest servers for tests.
+//
+// A program that calls Main has the command line and the modules of lwango itself. It reads a
+// configuration (see lwango.conf in the repository) if -c names one, or if the program asks for one
+// (see Run). Its handlers are served beside the routes of that file, and it may define flags beside
+// lwango's (see ParseFlags). ListenAndServe and Server read no flags and obey no signals.
 //
 // A sync.Mutex must not be held while the handler waits, not even in a write to a client that may
 // not read: the next handler that locks it stops the loop for good. loop.Mutex is for that.
@@ -178,7 +187,7 @@ func Get(req *Request, limit time.Duration, url string) (*client.Response, error
 	return client.Get(req.Thread, limit, url)
 }
 
-// Await runs f, which may block, off the loop, and waits for its result, at most d; negative:
+// Await runs f, which may block, off the loop, and waits for its result, for d at most; negative:
 // without limit. It is for libraries that take a context, such as database/sql: f's ends at the
 // limit, when the client leaves, and when the server's stop cuts the request. At most
 // Server.Workers functions of a loop run at a time, and loop.Stats counts them. See conn.Await for

@@ -30,16 +30,17 @@ func (r *Request) Yield() {
 	}
 }
 
-// Await is the function Await for an f without a result.
+// Await runs f, which may block, off the loop, and waits for it, for d at most; negative: without
+// limit. It is the function Await for an f without a result.
 func (r *Request) Await(d time.Duration, f func(ctx context.Context) error) error {
 	_, err := Await(r, d, func(ctx context.Context) (struct{}, error) { return struct{}{}, f(ctx) })
 	return err
 }
 
-// AwaitAny waits until one of the sources is ready, at most d; negative: without limit. It returns
-// the index of the first ready one, in the order given, or -1 with loop.ErrDeadlineExceeded,
-// loop.ErrClientGone or loop.ErrCanceled. If a source cannot be waited for, AwaitAny returns its
-// index and its error.
+// AwaitAny waits until one of the sources is ready, for d at most; negative: without limit. It
+// returns the index of the first ready one, in the order given, or -1 with
+// loop.ErrDeadlineExceeded, loop.ErrClientGone or loop.ErrCanceled. If a source cannot be waited
+// for, AwaitAny returns its index and its error.
 func (r *Request) AwaitAny(d time.Duration, sources ...loop.Source) (int, error) {
 	if r.over() {
 		return -1, ErrComplete
@@ -47,7 +48,8 @@ func (r *Request) AwaitAny(d time.Duration, sources ...loop.Source) (int, error)
 	return r.Thread.AwaitAny(d, sources...)
 }
 
-// AwaitAll waits until all of the sources are ready. Limit and errors are those of AwaitAny.
+// AwaitAll waits until all of the sources are ready, for d at most; negative: without limit. Its
+// errors are those of AwaitAny.
 func (r *Request) AwaitAll(d time.Duration, sources ...loop.Source) error {
 	if r.over() {
 		return ErrComplete
@@ -58,9 +60,9 @@ func (r *Request) AwaitAll(d time.Duration, sources ...loop.Source) error {
 // After returns a source that is ready when d has passed.
 func (r *Request) After(d time.Duration) *loop.Timer { return r.Thread.After(d) }
 
-// AwaitRead waits until the descriptor fd can be read or has hung up, at most d; negative: without
-// limit. Errors, and how to close such a descriptor, are those of loop.Thread.AwaitRead. fd cannot
-// be the client's connection, which only Body and Response read and write.
+// AwaitRead waits until the descriptor fd can be read or has hung up, for d at most; negative:
+// without limit. Errors, and how to close such a descriptor, are those of loop.Thread.AwaitRead. fd
+// cannot be the client's connection, which only Body and Response read and write.
 func (r *Request) AwaitRead(d time.Duration, fd int) error {
 	if r.over() {
 		return ErrComplete
@@ -68,7 +70,7 @@ func (r *Request) AwaitRead(d time.Duration, fd int) error {
 	return r.Thread.AwaitRead(d, fd)
 }
 
-// AwaitWrite is AwaitRead for writing.
+// AwaitWrite waits until fd can be written or has hung up; see AwaitRead.
 func (r *Request) AwaitWrite(d time.Duration, fd int) error {
 	if r.over() {
 		return ErrComplete
@@ -76,7 +78,7 @@ func (r *Request) AwaitWrite(d time.Duration, fd int) error {
 	return r.Thread.AwaitWrite(d, fd)
 }
 
-// AwaitReadWrite waits until fd can be read or written; see AwaitRead.
+// AwaitReadWrite waits until fd can be read or written or has hung up; see AwaitRead.
 func (r *Request) AwaitReadWrite(d time.Duration, fd int) error {
 	if r.over() {
 		return ErrComplete
@@ -127,11 +129,11 @@ func (r *Request) CloseFD(fd int) error {
 	return r.Thread.CloseFD(fd)
 }
 
-// Go starts f as a thread on the same loop, within the present scope: the innermost call of
-// Scope, or else the whole request, which waits for f before it ends. An error or a panic
-// of f cancels the other threads of the scope, and ends the handler's waits until it joins them. An
-// error that the handler does not take with Join makes the answer a 500. When the client leaves,
-// the waits of all threads end. Of f and the handler only one runs at a time, so they share
+// Go starts a green thread that runs f, on the same loop and within the present scope: the
+// innermost call of Scope, or else the whole request, which waits for f before it ends. An error or
+// a panic of f cancels the other threads of the scope, and ends the handler's waits until it joins
+// them. An error that the handler does not take with Join makes the answer a 500. When the client
+// leaves, the waits of all threads end. Of f and the handler only one runs at a time, so they share
 // variables without locks; but Body and Response are for the handler alone.
 func (r *Request) Go(f func(t *loop.Thread) error) *loop.Thread { return r.Thread.Go(f) }
 
@@ -218,8 +220,8 @@ func (r *Request) tapped() *tapped {
 // Loop returns the loop on which the handler runs.
 func (r *Request) Loop() *loop.Loop { return r.Thread.Loop() }
 
-// Await runs f, which may block, on one of the loop's workers off the loop, and waits for its
-// result, at most d; negative: without limit. The request's own thread calls it.
+// Await runs f, which may block, off the loop, on one of its workers, and waits for its result, for
+// d at most; negative: without limit. The request's own thread calls it.
 //
 // It is for calls of libraries that take a context: f's ends at the limit and when Await returns,
 // for whatever reason. So it also ends when the client leaves (unless the request has chosen

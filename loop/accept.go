@@ -1,7 +1,6 @@
 package loop
 
 import (
-	"errors"
 	"net"
 	"net/netip"
 	"os"
@@ -33,9 +32,6 @@ type Acceptor struct {
 	logged     bool          // the log says that connections wait
 	quietUntil int64         // until then nothing is logged, in milliseconds of the loop
 }
-
-// ErrNoConnection is the error of Accept when no connection waits.
-var ErrNoConnection = errors.New("no connection waits")
 
 // Accept accepts a connection to the listening socket d. t is the calling thread; d is t's own, or
 // one of Register. remote is the zero AddrPort for UNIX sockets. If no connection waits, the

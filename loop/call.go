@@ -2,7 +2,6 @@ package loop
 
 import (
 	"container/list"
-	"fmt"
 	"net/netip"
 	"sync/atomic"
 	"time"
@@ -37,10 +36,6 @@ type workers struct {
 	missed  int64             // waits that have returned ErrNoWorker
 	warned  time.Time         // when that was last logged
 }
-
-// ErrNoWorker is the error of an Await that came to its limit while all workers of the loop were
-// busy, so that the function never runs. It is an ErrDeadlineExceeded, too.
-var ErrNoWorker = fmt.Errorf("no worker was free: %w", ErrDeadlineExceeded)
 
 // submit runs c, now or when a worker is free.
 func (t *Thread) submit(c *call) {

@@ -14,10 +14,8 @@
 //
 // A handler of package lwango runs on such a thread already, which is its Request's.
 //
-// A thread waits for a descriptor (AwaitRead, ReadFD), for a function that blocks (Await), for
-// threads that it has started (Go, Join), for a Mutex, for what others provide (Promise, FromChan),
-// or for any mix of these and of other packages' Sources (AwaitAny, AwaitAll). Every wait takes a
-// limit of time, and returns early when the thread's client leaves or its scope is canceled.
+// Every wait takes a limit of time, and returns early when the thread's client leaves or its scope
+// is canceled.
 //
 // A Loop has an epoll descriptor, an eventfd, a timer wheel and a table of descriptors, and belongs
 // to the goroutine that Run has started. A Thread is a green thread. Everything that waits is one,
@@ -37,6 +35,21 @@
 // Unless a method says otherwise, methods of a Loop and of its Layer are called on the loop: by its
 // threads, by functions given to Post, or before Run. Methods of a Thread and of its Layer are
 // called by that thread, on its own coroutine. Post and Stop are for any goroutine.
+//
+// # Threads and waits
+//
+//	l.Go(f)                    starts a green thread that runs f, detached from the caller
+//	t.Go(f)                    the same within the caller's scope: it ends before the caller does
+//	Go(t, f)                   the same with a result, which it promises
+//	Await(t, d, f)             runs f, which may block, off the loop, and waits for its result
+//	t.Await(d, f)              the same for an f without a result
+//	Call(t, f)                 Await that does not wait: it promises the result
+//	t.AwaitAny(d, sources...)  waits until one of the sources is ready
+//	t.AwaitAll(d, sources...)  waits until all of them are, or have been
+//	t.AwaitRead(d, fd)         waits for a descriptor; also AwaitWrite, AwaitReadWrite
+//
+// A Request has the methods of its thread t, and packages conn and lwango have the functions Await
+// and Call for a request.
 //
 // # Limits of time
 //
@@ -124,6 +137,7 @@
 //	edge.go        the edge-triggered states of a direction, all moves in a table
 //	interest.go    the records of descriptors, epoll_ctl, the effect of an event
 //	thread.go      Thread: its start, its end
+//	errors.go      why a wait has returned early
 //	layer.go       Layer: what layers and protocols do to a Thread
 //	embedded.go    threads without a descriptor that are part of a larger record
 //	want.go        a Thread's waits for its own descriptor, and for a time

@@ -10,9 +10,6 @@ import (
 	"time"
 )
 
-// ErrPending is the error of a promise that is not settled yet.
-var ErrPending = errors.New("promise is pending")
-
 // Promise is a result that is still to come: a value or an error, set once. It is a Source, for any
 // number of threads on any loops. Any goroutine may call its methods, except Await and those of a
 // Source. The zero Promise is pending. It must not be copied.
@@ -105,10 +102,10 @@ func (p *Promise[T]) Unwatch(t *Thread) {
 	p.waiters.remove(t)
 }
 
-// Go starts f as a thread within t's scope, as t.Go does, and promises what f returns: a value, or
-// an error, or a panic as a *PanicError. The promise is settled when the thread and those that it
-// has started have ended. The error goes to the promise only, and does not cancel the other threads
-// of the scope.
+// Go starts a green thread that runs f, within t's scope as t.Go does, and promises what f returns:
+// a value, or an error, or a panic as a *PanicError. The promise is settled when the thread and
+// those that it has started have ended. The error goes to the promise only, and does not cancel the
+// other threads of the scope.
 func Go[T any](t *Thread, f func(t *Thread) (T, error)) *Promise[T] {
 	p := new(Promise[T])
 	var value T
@@ -155,9 +152,9 @@ func CallUnless[T any](t *Thread, late func() error, cancel func(),
 	return p
 }
 
-// Await runs f off the loop, as Call does, and waits for its result, for d at most, or without
-// limit if d is negative. t is the calling thread. f's context ends when the wait does, whatever
-// ends it, and at the limit.
+// Await runs f, which may block, off the loop, as Call does, and waits for its result, for d at
+// most; negative: without limit. t is the calling thread. f's context ends when the wait does,
+// whatever ends it, and at the limit.
 //
 // The error is f's, or its panic as a *PanicError, or one of AwaitAny's, and then the result is the
 // zero value. It is ErrDeadlineExceeded also if f has seen the end of its context before the thread
@@ -197,7 +194,8 @@ func Await[T any](t *Thread, d time.Duration, f func(ctx context.Context) (T, er
 	return value, err
 }
 
-// Await is the function Await for an f without a result.
+// Await runs f, which may block, off the loop, and waits for it, for d at most; negative: without
+// limit. It is the function Await for an f without a result.
 func (t *Thread) Await(d time.Duration, f func(ctx context.Context) error) error {
 	_, err := Await(t, d, func(ctx context.Context) (struct{}, error) { return struct{}{}, f(ctx) })
 	return err

@@ -8,10 +8,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// AwaitRead waits until fd can be read or has hung up, for d at most, or without limit if d is
-// negative. fd must not be the thread's own descriptor. The error is ErrDeadlineExceeded,
-// ErrClientGone, ErrCanceled, ErrAwaited, net.ErrClosed if the descriptor was closed meanwhile, or
-// that of epoll_ctl: EBADF, or EPERM for what epoll does not take, such as a regular file.
+// AwaitRead waits until fd can be read or has hung up, for d at most; negative: without limit. fd
+// must not be the thread's own descriptor. The error is ErrDeadlineExceeded, ErrClientGone,
+// ErrCanceled, ErrAwaited, net.ErrClosed if the descriptor was closed meanwhile, or that of
+// epoll_ctl: EBADF, or EPERM for what epoll does not take, such as a regular file.
 //
 // The raw descriptor stays registered with the loop until the thread's deferred calls run; a
 // Request runs them when its handler has returned. Each wait costs one epoll_ctl, which also finds

@@ -1,24 +1,15 @@
 package loop
 
 import (
-	"context"
 	"errors"
-	"fmt"
 	"runtime"
 	"runtime/debug"
 
 	"github.com/lwango/lwango/coro"
 )
 
-// ErrCanceled is the error of a wait of a thread whose scope was canceled. It is a
-// context.Canceled.
-var ErrCanceled = fmt.Errorf("thread canceled: %w", context.Canceled)
-
 // PanicError is a panic that arrives in the place of a result.
 type PanicError = coro.PanicError
-
-// ErrExited is the error of a function that has called runtime.Goexit instead of returning.
-var ErrExited = errors.New("goroutine ended by runtime.Goexit")
 
 // scope holds the threads that another thread has started, until they have ended.
 type scope struct {
@@ -29,10 +20,10 @@ type scope struct {
 	canceled bool
 }
 
-// Go starts f as a thread within t's scope, on the same loop. Whatever happens, the thread ends
-// before the scope closes. The scope is the innermost call of Scope that t is in, or else
-// t's whole task; the scope of a Request is its handler. Threads that deferred
-// calls start are waited for, too.
+// Go starts a green thread that runs f, within t's scope and on the same loop. Whatever happens,
+// the thread ends before the scope closes. The scope is the innermost call of Scope that t is in,
+// or else t's whole task; the scope of a Request is its handler. Threads that deferred calls start
+// are waited for, too.
 //
 // If f returns an error or panics, the other threads of the scope are canceled, and so is t until
 // it joins them: their waits return ErrCanceled, except t's waits for its own socket. When the

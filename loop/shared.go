@@ -1,7 +1,6 @@
 package loop
 
 import (
-	"errors"
 	"net"
 	"time"
 	"unsafe"
@@ -33,11 +32,6 @@ func (d *Descriptor) asShared() *Shared {
 	}
 	return (*Shared)(unsafe.Pointer(d))
 }
-
-// ErrAwaited is the error of a wait for a descriptor that a thread of the same loop waits for
-// already, or that is a thread's own, for which there is WantRead. A loop does not know what other
-// loops wait for: if two loops await one descriptor, both get its events.
-var ErrAwaited = errors.New("descriptor is awaited already")
 
 // Register makes d the loop's record of the stream socket fd, non-blocking, which any of its
 // threads may use from now on. On an error, which is epoll_ctl's, fd is still the caller's. If

@@ -26,19 +26,19 @@ type Source interface {
 	Unwatch(t *Thread)
 }
 
-// AwaitAny waits until one of the sources is ready, for d at most, or without limit if d is
-// negative. It returns the index of the first one that is ready, in the order given. If the wait
-// returns for another reason, the sources are asked once more, and if none is ready the index is -1
-// and the error ErrDeadlineExceeded, ErrCanceled, or ErrClientGone. With t's own socket among
-// the sources, ErrClientGone is not returned: reading from the socket tells. For a source that
-// cannot be waited for, AwaitAny returns its index and its error. A source that is nil, or a nil
-// *Timer, is never ready.
+// AwaitAny waits until one of the sources is ready, for d at most; negative: without limit. It
+// returns the index of the first one that is ready, in the order given. If the wait returns for
+// another reason, the sources are asked once more, and if none is ready the index is -1 and the
+// error ErrDeadlineExceeded, ErrCanceled, or ErrClientGone. With t's own socket among the sources,
+// ErrClientGone is not returned: reading from the socket tells. For a source that cannot be waited
+// for, AwaitAny returns its index and its error. A source that is nil, or a nil *Timer, is never
+// ready.
 func (t *Thread) AwaitAny(d time.Duration, sources ...Source) (int, error) {
 	return t.awaitSources(d, sources, false)
 }
 
-// AwaitAll waits until all of the sources are ready, or have been since the call, for d at most, or
-// without limit if d is negative. Its errors are those of AwaitAny.
+// AwaitAll waits until all of the sources are ready, or have been since the call, for d at most;
+// negative: without limit. Its errors are those of AwaitAny.
 func (t *Thread) AwaitAll(d time.Duration, sources ...Source) error {
 	_, err := t.awaitSources(d, sources, true)
 	return err

@@ -14,10 +14,6 @@ import (
 	"github.com/lwango/lwango/timeoutwheel"
 )
 
-// ErrClientGone is the error of a wait of a thread whose peer has closed or reset the connection.
-// For errors.Is it is a context.Canceled, as code of net/http knows a client that has left.
-var ErrClientGone error = clientGone{}
-
 type clientGone struct{}
 
 // Error implements error.
@@ -183,9 +179,10 @@ func (l *Loop) Attach(t *Thread, fd int, task Task, timeout time.Duration) error
 	return nil
 }
 
-// Go starts f as a thread without a descriptor of its own, and detached from the caller. The thread
-// ends when f has returned and the threads that it has started have ended, when f panics, which is
-// logged, or when the loop stops. On a loop whose threads were killed it ends without having begun.
+// Go starts a green thread that runs f, detached from the caller and without a descriptor of its
+// own. The thread ends when f has returned and the threads that it has started have ended, when f
+// panics, which is logged, or when the loop stops. On a loop whose threads were killed it ends
+// without having begun.
 func (l *Loop) Go(f func(t *Thread)) *Thread {
 	return l.Layer().Start(funcTask(f))
 }

@@ -162,10 +162,6 @@ func (t *Thread) mustRun() {
 	}
 }
 
-// ErrDeadlineExceeded is the error of a wait whose limit has passed. For errors.Is it is an
-// os.ErrDeadlineExceeded, as package net has it, and a context.DeadlineExceeded.
-var ErrDeadlineExceeded error = deadlineExceeded{}
-
 type deadlineExceeded struct{}
 
 // Error implements error.

@@ -7,10 +7,6 @@ import (
 	"github.com/lwango/lwango/coro"
 )
 
-// ErrBudget is the error of a wait for which Within has left no time. For errors.Is it is an
-// ErrDeadlineExceeded, and what that is.
-var ErrBudget error = budgetSpent{}
-
 type budgetSpent struct{ deadlineExceeded }
 
 // Error implements error.
