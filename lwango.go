@@ -84,6 +84,10 @@ type (
 	//	Abort Hijack                                                an end of another kind
 	Response = conn.Response
 
+	// Header is the fields of a request or an answer, as Header of Request and Response returns them.
+	// See conn.Header.
+	Header = conn.Header
+
 	// Handler answers a request and returns the status; 0 means 200. See conn.Handler.
 	Handler = conn.Handler
 

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"flag"
 	"fmt"
-	"log/slog"
 	"os"
 	"strings"
 	"time"
@@ -29,12 +28,11 @@ func main() {
 
 	lwango.Handle("/", func(req *lwango.Request, resp *lwango.Response) int {
 		upstream, err := stream.Dial(req.Thread, 5*time.Second, network, *address)
-		switch {
-		case errors.Is(err, os.ErrDeadlineExceeded):
-			return 504
-		case err != nil:
-			slog.Warn("no upstream", "error", err)
-			return 502
+		if errors.Is(err, lwango.ErrDeadlineExceeded) {
+			return resp.Error(504, err)
+		}
+		if err != nil {
+			return resp.Error(502, err)
 		}
 		resp.Header().Set("Content-Type", "application/octet-stream")
 		resp.SetBodyReader(upstream, -1) // to its end; then it is closed

@@ -135,9 +135,9 @@ func failed(resp *lwango.Response, err error) int {
 	switch {
 	case errors.Is(err, errNone):
 		return resp.Error(404, err)
-	case errors.Is(err, loop.ErrNoWorker):
+	case errors.Is(err, lwango.ErrNoWorker):
 		return 503 // too many requests wait for the databases
-	case errors.Is(err, os.ErrDeadlineExceeded):
+	case errors.Is(err, lwango.ErrDeadlineExceeded):
 		return 504
 	}
 	return resp.Error(502, err) // which logs it, unless the client has left

@@ -2,7 +2,6 @@ package main
 
 import (
 	"errors"
-	"os"
 	"sync"
 	"time"
 
@@ -34,7 +33,7 @@ type threadConn struct {
 const maxIdle = 64
 
 // do runs a command, which may run twice: a kept connection may have ended since it was used. The
-// error is os.ErrDeadlineExceeded, loop.ErrClientGone, or the driver's.
+// error is lwango.ErrDeadlineExceeded, lwango.ErrClientGone, or the driver's.
 func (c *threadConns) do(t *loop.Thread, limit time.Duration, command string,
 	args ...any) (any, error) {
 	mine, ok := c.loops.Load(t.Loop())
@@ -48,8 +47,8 @@ func (c *threadConns) do(t *loop.Thread, limit time.Duration, command string,
 			return nil, err
 		}
 		reply, err := conn.do(idle, until, command, args...)
-		over := errors.Is(err, os.ErrDeadlineExceeded) || errors.Is(err, loop.ErrClientGone) ||
-			errors.Is(err, loop.ErrCanceled)
+		over := errors.Is(err, lwango.ErrDeadlineExceeded) || errors.Is(err, lwango.ErrClientGone) ||
+			errors.Is(err, lwango.ErrCanceled)
 		if kept && conn.redis.Err() != nil && !over {
 			continue // with another, at last with a new one
 		}

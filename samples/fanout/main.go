@@ -2,11 +2,9 @@
 package main
 
 import (
-	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
-	"log/slog"
 	"net/url"
 	"os"
 	"time"
@@ -53,7 +51,7 @@ func askAll(req *lwango.Request) []*loop.Promise[answer] {
 func first(req *lwango.Request, resp *lwango.Response) int {
 	a, err := loop.First(req.Thread, *timeout, askAll(req)...)
 	if err != nil {
-		return failure(err)
+		return resp.Error(failure(err), err)
 	}
 	if a.contentType != "" {
 		resp.Header().Set("Content-Type", a.contentType)
@@ -73,22 +71,16 @@ func all(req *lwango.Request, resp *lwango.Response) int {
 			failed++
 		}
 	}
-	text, err := json.MarshalIndent(answers, "", "\t")
-	if err != nil {
-		return failure(err)
-	}
-	resp.Header().Set("Content-Type", "application/json")
-	resp.SetBody(append(text, '\n'))
+	status := 200
 	if failed == len(upstreams) { // or the client has left
-		return failure(errors.Join(errs...))
+		status = failure(errors.Join(errs...))
 	}
-	return 200
+	return resp.JSON(status, answers)
 }
 
 // failure is the status of a request that no upstream has answered well.
 func failure(err error) int {
-	slog.Warn("no good answer", "error", err)
-	if errors.Is(err, os.ErrDeadlineExceeded) {
+	if errors.Is(err, lwango.ErrDeadlineExceeded) {
 		return 504
 	}
 	return 502

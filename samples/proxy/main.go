@@ -13,7 +13,6 @@ import (
 
 	"github.com/lwango/lwango"
 	"github.com/lwango/lwango/client"
-	"github.com/lwango/lwango/conn"
 )
 
 func main() {
@@ -45,7 +44,7 @@ func pass(to string, limit time.Duration) lwango.Handler {
 			ask.From, ask.Length = req.Body(), n
 		}
 		answer, err := client.Do(req.Thread, limit, &ask)
-		if errors.Is(err, os.ErrDeadlineExceeded) {
+		if errors.Is(err, lwango.ErrDeadlineExceeded) {
 			return resp.Error(504, err)
 		}
 		if err != nil {
@@ -64,7 +63,7 @@ func pass(to string, limit time.Duration) lwango.Handler {
 
 // carry copies the fields that are for the other end, and not for the connection (RFC 9110 section
 // 7.6.1), nor about how the body is framed.
-func carry(to, from *conn.Header) {
+func carry(to, from *lwango.Header) {
 	own := "," + strings.ReplaceAll(strings.Join(from.Values("Connection"), ","), " ", "") + ","
 	for name, value := range from.All() {
 		switch lower := strings.ToLower(name); lower {

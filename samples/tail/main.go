@@ -28,8 +28,7 @@ func main() {
 			return 404
 		}
 		if err != nil {
-			slog.Warn("file cannot be followed", "error", err)
-			return 503
+			return resp.Error(503, err)
 		}
 		req.Defer(func() { f.close(req.Thread) })
 		resp.Header().Set("Content-Type", "text/plain; charset=utf-8")
