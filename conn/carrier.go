@@ -226,10 +226,6 @@ func (v void) keepOpen() (owner, *Tail)                             { return nil
 func (v void) multiplexed() multiplexed                             { return nil }
 func (v void) direct() direct                                       { return nil }
 
-// ErrComplete is the error of writing to a Response that is complete, and of what waits or reads
-// for a request that is over.
-var ErrComplete = errors.New("conn: response is complete")
-
 var (
 	errShortBody = errors.New("response body is shorter than announced")
 	errAborted   = errors.New("response given up by its handler")

@@ -64,7 +64,6 @@
 //	Takeover, TakeoverOf              their requests meanwhile, and their lines in the access log
 //	CacheUse                          what a cache has done
 //	Stats, RouteStats                 what a server counts
-//	TimeBound, NumTimeBounds
 //	Spooled                           a whole body of a request
 //
 // # Connections
@@ -188,6 +187,7 @@
 //	                       requests
 //	exchange_pace.go       the pace of a client, and what the log says of one that is too slow
 //	exchange_buffers.go    buffers and their sizes, reading of files
+//	exchange_errors.go     errors, for handlers and for layers
 //	exchange_counts.go     what is counted of requests
 //	exchange_access.go     lines of the access log, and connections that wait for it
 //	exchange_later.go      lines of requests that last for hours

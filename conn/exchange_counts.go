@@ -1,9 +1,10 @@
 package conn
 
 import (
-	"math/bits"
 	"slices"
 	"time"
+
+	"github.com/lwango/lwango/internal/base/metrics"
 )
 
 // Stats is what one loop has counted of a Server. The loop writes it, as plain words in memory that
@@ -39,24 +40,10 @@ type RouteStats struct {
 	Got    int64    // bytes of the requests' bodies that were read
 
 	Spent time.Duration // in handlers, their waits included
-	// calls of handlers, by their time: see TimeBound; not those of hijacked ones
-	Times [NumTimeBounds + 1]int64
+	// calls of handlers, by their time: see metrics.Bucket; not those of hijacked ones
+	Times [metrics.TimeBounds + 1]int64
 	Cache [numCacheUses]int64 // requests by what a cache has done with them
 	_     [3]int64
-}
-
-// NumTimeBounds is the number of bounds of RouteStats.Times, each twice the one before.
-const NumTimeBounds = 19
-
-const firstBound = 64 * time.Microsecond
-
-// TimeBound returns the i-th bound: Times[i] counts what took no longer, and longer than the bound
-// before. What took longer than the last one, 16.8 s, is in Times[NumTimeBounds].
-func TimeBound(i int) time.Duration { return firstBound << i }
-
-// bucket returns the index in RouteStats.Times.
-func bucket(d time.Duration) int {
-	return min(bits.Len64(uint64(max(d-1, 0))/uint64(firstBound)), NumTimeBounds)
 }
 
 // loopStats is Stats as its loop has it.
@@ -111,7 +98,7 @@ func (x *exchange) countRoute(status int) {
 	p.Cache[x.cache]++
 	if x.took >= 0 {
 		p.Spent += x.took
-		p.Times[bucket(x.took)]++
+		p.Times[metrics.Bucket(x.took)]++
 	}
 }
 

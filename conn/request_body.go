@@ -2,7 +2,6 @@ package conn
 
 import (
 	"errors"
-	"fmt"
 	"io"
 	"net/http"
 	"time"
@@ -11,18 +10,6 @@ import (
 	"github.com/lwango/lwango/loop"
 	"github.com/lwango/lwango/stream"
 )
-
-// Errors of Body.Read, besides those of the connection. If the head has not gone out when the
-// handler returns, the error decides the status, 413, 408 or 400, unless the handler answers with a
-// status of 400 or above and a body of its own.
-var (
-	ErrBodyTooLarge = errors.New("request body too large")
-	ErrBodyTimeout  = fmt.Errorf("request body not sent in time: %w", loop.ErrDeadlineExceeded)
-)
-
-// ErrBodyRead is the error of Parts, Form, MultipartForm, BindForm and BindJSON when the handler
-// has read the body before. That is the program's mistake: Response.Error makes a 500 of it.
-var ErrBodyRead = errors.New("the handler has read the request body before")
 
 // Body reads a request's body. Only the request's thread may use it.
 type Body struct {

@@ -16,9 +16,6 @@ import (
 // maxFormSize limits an urlencoded body, which is read into memory as a whole.
 const maxFormSize = 10 << 20
 
-// ErrNoForm is the error of MultipartForm for a body of another type.
-var ErrNoForm = errors.New("request body is not a form of that type")
-
 // Form returns the fields of an urlencoded body of at most 10 MiB (else ErrBodyTooLarge), followed
 // by those of the query. If the body is of any other type, it returns the parameters of the query
 // alone. It reads the body once and keeps the result. If the handler has read it before, the error

@@ -33,11 +33,6 @@ type TempFile interface {
 	Close() error
 }
 
-// ErrSpoolFull is in the error of Spool, and of writing to a TempFile, when max_spool or the disk
-// of spool_dir has no room. If the head of the response has not gone out, the answer to a body that
-// was not spooled is a 503.
-var ErrSpoolFull = sysio.ErrTempFull
-
 // TempFile makes a file in spool_dir. Its error may be ErrNoDescriptor. The caller closes it; a
 // caller that waits before that does so in a deferred call, since its thread may be killed while it
 // waits.
@@ -190,10 +185,6 @@ func (b *Body) readNow(p []byte) (int, error) {
 	b.tryOnly = true
 	return b.Read(p)
 }
-
-// ErrNoDescriptor is in the error of what needs a descriptor for a request when its client's
-// requests hold as many as they may, or the process has few left. A moment later there may be more.
-var ErrNoDescriptor = errors.New("conn: the requests of the client hold too many descriptors")
 
 // TakeDescriptor is called before a descriptor is opened for the request, such as a connection to
 // an upstream, and GiveDescriptor when that is closed, or serves another request. What is not given

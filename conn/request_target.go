@@ -2,7 +2,6 @@ package conn
 
 import (
 	"bytes"
-	"errors"
 	"net/url"
 	"slices"
 	"strings"
@@ -84,12 +83,6 @@ func (r *Request) Query() url.Values {
 // maxRewrites is how often a request can be rewritten. Rules that lead from one to the next need a
 // few; more are a circle.
 const maxRewrites = 10
-
-// Errors of Rewrite.
-var (
-	ErrRewrites = errors.New("conn: the request was rewritten 10 times")
-	ErrTarget   = errors.New("conn: not a valid target for a rewritten request")
-)
 
 // Rewrite gives the request another path and query, for all handlers that get it from here on. A
 // target is a path, with percent-encoding where that is needed, and maybe a question mark and a

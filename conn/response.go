@@ -3,7 +3,6 @@ package conn
 import (
 	"cmp"
 	"encoding/json"
-	"errors"
 	"io"
 	"net/http"
 	"time"
@@ -11,13 +10,6 @@ import (
 	"github.com/lwango/lwango/internal/wire/http1"
 	"github.com/lwango/lwango/internal/wire/http2"
 	"github.com/lwango/lwango/loop"
-)
-
-// Errors of Response's methods.
-var (
-	ErrBodySet      = errors.New("conn: response body was set already")
-	ErrWroteTooMuch = errors.New("conn: more written than the declared Content-Length")
-	ErrBadField     = errors.New("conn: response header has a name or value that is not valid")
 )
 
 // Response is the answer that a handler builds. There are two ways to give it a body.

@@ -16,11 +16,7 @@ import (
 	"github.com/lwango/lwango/stream"
 )
 
-// Errors of Subrequest.
-var (
-	ErrNestedSubrequest = errors.New("conn: a subrequest of a subrequest")
-	errSubrequestBody   = errors.New("conn: the answer to a subrequest is too long or takes too long")
-)
+var errSubrequestBody = errors.New("conn: the answer to a subrequest is too long or takes too long")
 
 // The body of an answer to Subrequest is dropped. It may have as many bytes and take as long: a
 // small body is no fault, and another server that has sent all of it keeps its connection.

@@ -40,8 +40,8 @@ type module struct{ json, text form }
 func New(_ Settings, env handlers.Env) (conn.Handler, error) {
 	snapshot := around.Of(env).Count()
 	var bounds []time.Duration
-	for i := range conn.NumTimeBounds {
-		bounds = append(bounds, conn.TimeBound(i))
+	for i := range metrics.TimeBounds {
+		bounds = append(bounds, metrics.FirstBound<<i)
 	}
 	m := &module{
 		json: form{kind: "application/json", snapshot: snapshot,

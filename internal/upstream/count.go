@@ -2,7 +2,6 @@ package upstream
 
 import (
 	"math"
-	"math/bits"
 	"net"
 	"time"
 
@@ -33,7 +32,7 @@ type counted struct {
 	slots    int64 // that were given back: of requests, and of failed attempts
 	failures metrics.Failures
 	spent    time.Duration // until the answer began
-	times    [metrics.UpstreamBounds + 1]int64
+	times    [metrics.TimeBounds + 1]int64
 }
 
 // count counts the slot that the lease gives back.
@@ -43,7 +42,7 @@ func (l *Lease) count() {
 	if l.answered {
 		d := l.firstByte - l.taken
 		c.spent += d
-		c.times[min(bits.Len64(uint64(max(d-1, 0))/uint64(metrics.FirstBound)), metrics.UpstreamBounds)]++
+		c.times[metrics.Bucket(d)]++
 	}
 	switch {
 	case l.outcome != failed:

@@ -127,7 +127,7 @@ func (s *Snapshot) upstreams(t *text) {
 		}...)
 	})
 	var bounds []time.Duration
-	for i := range UpstreamBounds {
+	for i := range TimeBounds {
 		bounds = append(bounds, FirstBound<<i)
 	}
 	const first = "lwango_upstream_first_byte_seconds"

@@ -3,7 +3,10 @@
 // it is gathered.
 package metrics
 
-import "time"
+import (
+	"math/bits"
+	"time"
+)
 
 // Snapshot is the state of a server at one time. Counters go on from the start of the server; a
 // reload does not reset them. Of a loop that does not answer, Connections, Requests and Routes have
@@ -185,7 +188,7 @@ type Upstream struct {
 	Requests int64    `json:"requests"`
 	Failures Failures `json:"failures"`
 	Spent    float64  `json:"first_byte_seconds"` // from the slot to the first byte of the answer
-	Times    []int64  `json:"first_byte_times"`   // by UpstreamBounds; the last one: longer than all
+	Times    []int64  `json:"first_byte_times"`   // by TimeBounds; the last one: longer than all
 }
 
 // Failures are those of an upstream, by kind.
@@ -195,11 +198,18 @@ type Failures struct {
 	Status  int64 `json:"status"`  // one of fail_status, or of retry
 }
 
-// The bounds of Upstream.Times: FirstBound, and each twice the one before, as those of Route.Times.
+// The bounds of Route.Times and Upstream.Times: FirstBound, and each twice the one before. The last
+// one is 16.8 s.
 const (
-	UpstreamBounds = 19
-	FirstBound     = 64 * time.Microsecond
+	TimeBounds = 19
+	FirstBound = 64 * time.Microsecond
 )
+
+// Bucket returns the index in Times for d: that of the first bound that is at least d, or
+// TimeBounds.
+func Bucket(d time.Duration) int {
+	return min(bits.Len64(uint64(max(d-1, 0))/uint64(FirstBound)), TimeBounds)
+}
 
 // Upstreams are those of a handler. Any goroutine may call the methods at any time.
 type Upstreams interface {
