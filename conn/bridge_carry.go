@@ -32,6 +32,7 @@ func (c *bridge) serve(req *Request, resp *Response) int {
 		release(&c.outBuf)
 		release(&c.inBuf)
 	}()
+	req.KeepWaiting(true)
 	if c.begin() {
 		if c.panicked != nil {
 			logged = true
@@ -39,7 +40,6 @@ func (c *bridge) serve(req *Request, resp *Response) int {
 		}
 		return c.answer(resp)
 	}
-	req.KeepWaiting(true)
 	c.duplex.begin(x)
 	c.resp = resp
 	for {

@@ -5,8 +5,9 @@ import (
 	"time"
 )
 
-// Requests that differ in the names of things share a habit, and others do not. A handler that took
-// long, or waited for its thread, has to answer at once for a while before it runs in place again.
+// Requests that differ in the names of things share a habit, and others do not. After some requests
+// on goroutines one is tried in place. Handlers that answer at once may be late now and then, and
+// others have goroutines for longer and longer.
 func TestHabits(t *testing.T) {
 	all := new(habits)
 	of := all.of("GET", "/items/17/parts")
@@ -20,35 +21,41 @@ func TestHabits(t *testing.T) {
 			t.Error(other, "has the habit of an item's parts")
 		}
 	}
-	prove := func(n int) {
+	tried := func(after int) { // 1 ms: others are on the same processor
 		t.Helper()
-		for range n {
+		for range after {
 			if of.short() {
 				t.Fatal("it runs in place too early")
 			}
-			of.note(time.Microsecond, false)
+			of.note(time.Millisecond, false)
 		}
 		if !of.short() {
-			t.Fatal("it does not run in place")
+			t.Fatal("it is not tried in place")
 		}
 	}
-	prove(fewProofs)
-	of.note(time.Millisecond, false)
-	prove(fewProofs)
-	of.note(0, true)
-	prove(fewProofs)
-	of.noteInPlace(0, false)
-	of.note(time.Second, true)
-	prove(2 * fewProofs)
-	of.noteInPlace(time.Millisecond, true)
-	prove(4 * fewProofs)
-	for range 20 {
+	for range 2 * fewPassed {
+		of.note(10*time.Millisecond, false)
+		of.note(0, true)
+	}
+	for n := fewPassed; n <= manyPassed; n *= 2 {
+		tried(n)
 		of.noteInPlace(0, false)
 	}
-	prove(manyProofs)
-	for range forgiven {
+	for range 2 {
+		tried(manyPassed)
+		for range 10 {
+			of.noteInPlace(time.Millisecond, true)
+		}
+	}
+	tried(manyPassed)
+	for range 1000 {
 		of.noteInPlace(time.Microsecond, true)
 	}
-	of.note(time.Millisecond, false)
-	prove(manyProofs / 2)
+	of.noteInPlace(0, false)
+	if !of.short() {
+		t.Error("1 late answer of 1000")
+	}
+	of.noteInPlace(0, false)
+	of.noteInPlace(0, false) // on another loop, at the same time
+	tried(2 * fewPassed)
 }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/lwango/lwango/coro"
+	"github.com/lwango/lwango/internal/base/invariants"
 )
 
 // MayRunInPlace reports whether RunInPlace is worth its while now: it is not if the loop is
@@ -29,6 +30,9 @@ func (t ThreadLayer) MayRunInPlace() bool {
 func (t ThreadLayer) RunInPlace(f func(p InPlace)) (took time.Duration, returned bool) {
 	t.mustRun()
 	p := &t.loop.places
+	if invariants.Enabled && !p.open {
+		panic("loop: RunInPlace without MayRunInPlace")
+	}
 	p.next = f
 	t.wokenBy = byPlace // unless the next loop wakes it
 	t.co.Yield(coro.Make(coro.Yield, inPlace))
@@ -62,7 +66,7 @@ type places struct {
 	last   uint64        // a run's number, times 2
 	helper *helper       // has run the last function; nil: none
 	asked  time.Duration // when a thread last asked MayRunInPlace, by the loop's elapsed
-	spent  time.Duration // by functions in this turn
+	spent  time.Duration // by functions, since the loop has looked for events
 	open   bool          // this part of the turn can go on on another goroutine
 
 	// running is the number of the last run, and 1 more while the loop waits for it. Who takes the 1
@@ -76,6 +80,7 @@ type places struct {
 
 const (
 	placeLimit = time.Millisecond // for how long a loop waits for a function, to twice as long
+	sendAfter  = placeLimit / 5   // spent by functions, after which what threads have put off goes out
 	guardedFor = 10               // looks without a run after which the guard sleeps
 
 	// placeSeldom is how long after the last one a function comes that is not worth a guard.
@@ -88,6 +93,9 @@ const (
 // become the loop. Then the caller must not touch it any more.
 func (l *Loop) runInPlace(t *Thread) (replaced bool) {
 	p := &l.places
+	if p.spent >= sendAfter {
+		l.sendPutOffs()
+	}
 	h := p.helper
 	if h == nil {
 		h = &helper{co: coro.New(l.pool.Handoff, nil)}
@@ -97,7 +105,7 @@ func (l *Loop) runInPlace(t *Thread) (replaced bool) {
 	run := p.last
 	l.pulse.beat()
 	begin := Now()
-	h.f, h.place = p.next, InPlace{l, run}
+	h.f, h.place, p.next = p.next, InPlace{l, run}, nil
 	p.running.Store(run + 1)
 	if !p.guarded.Load() {
 		l.guard()
@@ -112,7 +120,7 @@ func (l *Loop) runInPlace(t *Thread) (replaced bool) {
 	case replaced:
 		c.Close()
 	default:
-		h.f, p.next, p.helper = nil, nil, h
+		h.f, p.helper = nil, h
 	}
 	if replaced {
 		return true
@@ -124,12 +132,19 @@ func (l *Loop) runInPlace(t *Thread) (replaced bool) {
 }
 
 // goOn is called by a goroutine that has become the loop, and does not wait for what the last one
-// waits for.
+// waits for. The thread goes on first, and others get no place before the loop has looked for
+// events: if one function is late, those behind it may be, too.
 func (p *places) goOn(l *Loop) {
-	if t := p.thread; t != nil { // else it is the first
-		p.thread = nil
-		l.ready(t, byEvent)
+	t := p.thread
+	if t == nil {
+		return // it is the first
 	}
+	p.thread, p.open, p.spent = nil, false, turnShare
+	l.sendPutOffs()
+	var first queue
+	l.enqueue(&first, t, byEvent)
+	first.append(&l.turn)
+	l.turn = first
 }
 
 // helper is a coroutine for functions that run in place. One whose function is late ends with it.

@@ -116,3 +116,35 @@ func TestRunInPlaceMany(t *testing.T) {
 		}
 	})
 }
+
+// TestLateInPlace: if one function of a turn is late, those of the other threads get no place
+// before the loop has looked for events.
+func TestLateInPlace(t *testing.T) {
+	run(t, func(t *testing.T, l *loop.Loop) {
+		const threads = 100
+		placed := 0
+		begin, stays := new(loop.Promise[int]), make(chan struct{})
+		var turn int64
+		for range threads {
+			l.Go(func(th *loop.Thread) {
+				_, _ = begin.Await(th, time.Minute)
+				if th.Layer().MayRunInPlace() && l.Stats().Waits == turn {
+					placed++
+					th.Layer().RunInPlace(func(loop.InPlace) { <-stays })
+				}
+			})
+		}
+		l.Go(func(th *loop.Thread) {
+			for !th.Layer().MayRunInPlace() {
+				th.Yield()
+			}
+			begin.Resolve(1)
+			turn = l.Stats().Waits + 1 // they go on in the next turn
+		})
+		mustRun(t, l)
+		close(stays)
+		if placed > 1 {
+			t.Errorf("%d functions in place in the turn of a late one", placed)
+		}
+	})
+}

@@ -195,6 +195,7 @@ func (l *Loop) lead() {
 			err = e
 			return
 		}
+		l.places.spent = 0
 		l.share.begin()
 		l.wheel.Advance(l.now)
 	}

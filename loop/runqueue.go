@@ -61,7 +61,7 @@ func (l *Loop) enqueue(q *queue, t *Thread, why wakeReason) {
 func (l *Loop) runQueued() (replaced bool) {
 	l.turn.append(&l.runq)
 	l.share.begin()
-	l.places.spent, l.places.open = 0, true
+	l.places.open = true
 	if l.runTurn() {
 		return true
 	}

@@ -19,7 +19,8 @@ const loopLabel = "lwango-loop"
 var (
 	coroPackage = reflect.TypeFor[coro.Coro]().PkgPath()
 	loopLead    = reflect.TypeFor[Loop]().PkgPath() + ".(*Loop).lead"
-	inPlaceRun  = reflect.TypeFor[Loop]().PkgPath() + ".(*placed).Run"
+	inPlaceRun  = reflect.TypeFor[Loop]().PkgPath() + ".(*" + inPlaceName + ").Run"
+	inPlaceName = reflect.TypeFor[helper]().Name()
 	coroMain    = coroPackage + ".(*Coro).main"
 	handoff     = coroPackage + ".(*transport).switch" // switchIn, switchOut, switchFinal
 )

@@ -60,6 +60,19 @@ func TestWatchdogNamesTheCode(t *testing.T) {
 				_ = th.Sleep(time.Hour)
 			})
 		}},
+		{"beside late functions in place", "receiving", 5, func(l *loop.Loop, h *hold) {
+			l.Go(func(th *loop.Thread) {
+				late := make(chan struct{})
+				defer close(late)
+				for range 3 {
+					for !th.Layer().MayRunInPlace() {
+						th.Yield()
+					}
+					th.Layer().RunInPlace(func(p loop.InPlace) { p.Leave(); <-late })
+				}
+				h.receiving()
+			})
+		}},
 		{"one processor", "spinning", 5, inThread(func(h *hold) {
 			defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
 			h.spinning()
