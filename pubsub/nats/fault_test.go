@@ -18,7 +18,6 @@ import (
 	"github.com/lwango/lwango/pubsub/nats"
 )
 
-// Three processes speak in a room, and one of them is killed; then also the broker.
 // Who is there is known to three processes, one of which is killed, and after a new start of the
 // broker.
 func TestPresence(t *testing.T) {
@@ -27,6 +26,7 @@ func TestPresence(t *testing.T) {
 	rooms.Presence(t, startNode(t, b.url()), b.url(), func() { b.kill(); b.restart() })
 }
 
+// Three processes speak in a room, and one of them is killed; then also the broker.
 func TestThreeProcesses(t *testing.T) {
 	b := startBroker(t)
 	rooms.ThreeProcesses(t, startNode(t, b.url()), b.url(), nil)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/lwango/lwango/internal/test/broker"
 	"github.com/lwango/lwango/internal/test/ci"
+	"github.com/lwango/lwango/internal/test/rooms"
 	"github.com/lwango/lwango/internal/test/wait"
 	"github.com/lwango/lwango/pubsub"
 	"github.com/lwango/lwango/pubsub/redis"
@@ -165,4 +166,17 @@ func TestNoCluster(t *testing.T) {
 	b := broker.Start(t)
 	one := startNode(t, strings.Replace(b.URL(), "redis:", "redis+cluster:", 1))
 	one.Status.Expect("local")
+}
+
+// TestPresenceOfACluster: who is there, while the node of the room is killed and a replica takes
+// over.
+func TestPresenceOfACluster(t *testing.T) {
+	ci.Only(t, "starts a cluster, and waits until a replica has taken over")
+	c := broker.StartCluster(t, 0, 1, 2)
+	url := c.URL() + "?replicas=1"
+	for _, p := range c.Primaries {
+		url += fmt.Sprint("&addr=127.0.0.1:", p.Port)
+	}
+	n := startNode(t, url)
+	rooms.Presence(t, n.Node, url, func() { c.Primaries[c.Owner(n.engine.Key("room"))].Kill() })
 }

@@ -160,7 +160,6 @@ func TestTwoProcessesAcrossARestart(t *testing.T) {
 	here.Quiet()
 }
 
-// Three processes speak in a room, and one of them is killed; then also the broker.
 // Who is there is known to three processes, one of which is killed, and after a new start of the
 // broker.
 func TestPresence(t *testing.T) {
@@ -169,6 +168,7 @@ func TestPresence(t *testing.T) {
 	rooms.Presence(t, startNode(t, b.URL()).Node, b.URL(), func() { b.Kill(); b.Restart() })
 }
 
+// Three processes speak in a room, and one of them is killed; then also the broker.
 func TestThreeProcesses(t *testing.T) {
 	t.Parallel()
 	b := broker.Start(t)

@@ -8,6 +8,7 @@ import (
 	"github.com/lwango/lwango/internal/test/broker"
 	"github.com/lwango/lwango/internal/test/ci"
 	"github.com/lwango/lwango/internal/test/must"
+	"github.com/lwango/lwango/internal/test/rooms"
 	"github.com/lwango/lwango/pubsub"
 )
 
@@ -52,6 +53,23 @@ func TestSentinel(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestPresenceBySentinel: who is there, while the primary is killed and Sentinel promotes a
+// replica.
+func TestPresenceBySentinel(t *testing.T) {
+	ci.Only(t, "waits until a replica has taken over")
+	first := broker.Start(t)
+	replicas := []*broker.Broker{broker.Start(t), broker.Start(t)}
+	for _, r := range replicas {
+		r.Replicate(first)
+	}
+	sentinel := broker.StartSentinel(t, first)
+	for _, r := range replicas {
+		sentinel.AwaitReplica(r)
+	}
+	url := fmt.Sprintf("redis+sentinel://127.0.0.1:%d?master_name=main&replicas=1", sentinel.Port)
+	rooms.Presence(t, startNode(t, url).Node, url, first.Kill)
 }
 
 // As long as too few replicas have a message, it counts as not sent.
