@@ -196,10 +196,10 @@ func (b *Body) taken() error {
 	return nil
 }
 
-// Await waits until something has arrived for Read, so that the caller needs no buffer meanwhile.
-// In the chunked coding that may be framing alone, without a byte of the body. The error is Read's,
-// io.EOF at the end of the body.
-func (b *Body) Await() error {
+// awaitInput waits until something has arrived for Read, so that the caller needs no buffer
+// meanwhile. In the chunked coding that may be framing alone, without a byte of the body. The error
+// is Read's, io.EOF at the end of the body.
+func (b *Body) awaitInput() error {
 	if r := b.replacement; r != nil && (!b.tryOnly || r.err != nil || b.state != bodyOpen) {
 		return r.err // nil: it may have something, and Read may wait
 	}
@@ -307,7 +307,7 @@ func (b *Body) Expects() bool {
 }
 
 // Duplex is a mode of a request in which body and answer move at once. A handler that passes on
-// both needs it. Only Await waits. A Body.Read that would wait returns stream.ErrWouldBlock. A
+// both needs it. Only awaitInput waits. A Body.Read that would wait returns stream.ErrWouldBlock. A
 // write sends as much as the client has room for, and the Duplex holds the rest: the handler writes
 // no more until SendHeld reports that nothing is left. The server's limits hold for both directions
 // as usual: body_timeout, write_timeout and min_rate. If the client exceeds one, Await ends, and

@@ -268,7 +268,7 @@ func TestBodyAwait(t *testing.T) {
 			var text []byte
 			p := make([]byte, 3)
 			for {
-				err := req.Body().Await()
+				err := conn.AwaitInput(req.Body())
 				n := 0
 				if err == nil {
 					n, err = req.Body().Read(p)

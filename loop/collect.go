@@ -5,11 +5,11 @@ import (
 	"time"
 )
 
-// Collect waits until all of the promises are settled, for d at most, or without limit if d is
-// negative; t is the calling thread. It returns all that there is, in the order given: a value or
-// an error of each promise. A promise that fails does not end the wait. For one that is not settled
-// when the wait ends, the error is the wait's, see Thread.AwaitAny. errors.Join makes one error of
-// them, which is nil if all have values.
+// Collect waits until all of the promises are settled, for d at most; negative: without limit. t is
+// the calling thread. It returns all that there is, in the order given: a value or an error of each
+// promise. A promise that fails does not end the wait. For one that is not settled when the wait
+// ends, the error is the wait's, see Thread.AwaitAny. errors.Join makes one error of them, which is
+// nil if all have values.
 //
 // Then Collect cancels what still runs for these promises: the waits of a thread that Go has
 // started return ErrCanceled, and so do those of its threads; a function of Call does not begin any
@@ -27,11 +27,11 @@ func Collect[T any](t *Thread, d time.Duration, promises ...*Promise[T]) ([]T, [
 	return values, errs
 }
 
-// First waits until one of the promises has a value, for d at most, or without limit if d is
-// negative; t is the calling thread. If several have one, the first in the order given counts. If
-// all have failed, First returns their errors, joined in that order. If the wait ends early, it
-// returns the errors that there are and the wait's, see Thread.AwaitAny. However it returns, it
-// cancels what still runs for the promises, as Collect does.
+// First waits until one of the promises has a value, for d at most; negative: without limit. t is
+// the calling thread. If several have one, the first in the order given counts. If all have failed,
+// First returns their errors, joined in that order. If the wait ends early, it returns the errors
+// that there are and the wait's, see Thread.AwaitAny. However it returns, it cancels what still
+// runs for the promises, as Collect does.
 func First[T any](t *Thread, d time.Duration, promises ...*Promise[T]) (T, error) {
 	defer cancelUnsettled(t, promises) // also when the thread is killed
 	var limit *Timer                   // nil: never ready

@@ -47,6 +47,7 @@
 //	t.AwaitAny(d, sources...)  waits until one of the sources is ready
 //	t.AwaitAll(d, sources...)  waits until all of them are, or have been
 //	t.AwaitRead(d, fd)         waits for a descriptor; also AwaitWrite, AwaitReadWrite
+//	p.Await(t, d)              waits for the result of a promise
 //
 // A Request has the methods of its thread t, and packages conn and lwango have the functions Await
 // and Call for a request.

@@ -72,8 +72,8 @@ func (p *Promise[T]) Value() (T, error) {
 	return p.value, p.err
 }
 
-// Await waits until the promise is settled, for d at most, or without limit if d is negative. t is
-// the calling thread. The error is the promise's own, or one of AwaitAny's.
+// Await waits until the promise is settled, for d at most; negative: without limit. t is the
+// calling thread. The error is the promise's own, or one of AwaitAny's.
 func (p *Promise[T]) Await(t *Thread, d time.Duration) (T, error) {
 	if _, err := t.AwaitAny(d, p); err != nil {
 		var none T

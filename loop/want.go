@@ -50,7 +50,7 @@ const never = math.MaxInt64
 func (t *Thread) Yield() { _ = t.wait(coro.Make(coro.Yield, 0), never) }
 
 // WantRead waits until the thread's own descriptor can be read, for d at most, from the beginning
-// of the loop's turn, or without limit if d is negative. It returns nil, also if the peer is gone
+// of the loop's turn; negative: without limit. It returns nil, also if the peer is gone
 // (a read tells more), or ErrDeadlineExceeded. It panics if the thread has no descriptor.
 func (t *Thread) WantRead(d time.Duration) error { return t.want(coro.WantRead, d) }
 

@@ -361,7 +361,7 @@ func (s *Subscription) dequeue() *Message {
 // turn: publishers elsewhere may be faster than any reader.
 const yieldAfter = 64
 
-// Receive waits for the next message, for d at most, or without limit if d is negative. The error
+// Receive waits for the next message, for d at most; negative: without limit. The error
 // is Err's, or one of AwaitAny's.
 func (s *Subscription) Receive(d time.Duration) (*Message, error) {
 	for {

@@ -72,7 +72,7 @@ func (r *Reader) wake() {
 	}
 }
 
-// Head waits for the head, for d at most, or without limit if d is negative. The error is that of
+// Head waits for the head, for d at most; negative: without limit. The error is that of
 // Abort, or one of AwaitAny's.
 func (r *Reader) Head(t *loop.Thread, d time.Duration) (*Head, error) {
 	r.wants = wantsHead
