@@ -117,6 +117,8 @@ func (r *Ring) Enter(wait uint32, timeout time.Duration) error {
 	switch errno {
 	case 0, unix.ETIME, unix.EINTR, unix.EBUSY, unix.EAGAIN:
 		return nil
+	case unix.EEXIST:
+		return fmt.Errorf("another thread than the one that has made the ring calls Enter: %w", errno)
 	}
 	return fmt.Errorf("io_uring_enter: %w", errno)
 }

@@ -290,6 +290,16 @@ func TestFile(t *testing.T) {
 	}
 }
 
+// TestOtherThread: a ring is its thread's alone.
+func TestOtherThread(t *testing.T) {
+	r := ring(t, 4, 8)
+	failed := make(chan error)
+	go func() { failed <- r.Enter(0, 0) }() // elsewhere, as the test's goroutine has its thread
+	if err := <-failed; !errors.Is(err, unix.EEXIST) || !strings.Contains(err.Error(), "thread") {
+		t.Error(err)
+	}
+}
+
 func TestTimeout(t *testing.T) {
 	r := ring(t, 4, 8)
 	began := time.Now()
