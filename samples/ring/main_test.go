@@ -368,21 +368,19 @@ func TestRude(t *testing.T) {
 			}
 			defer c.Close()
 			_ = c.SetDeadline(time.Now().Add(wait.Patience))
-			for r := bufio.NewReader(c); ; {
-				if _, err = io.WriteString(c, get); err != nil {
-					break
-				}
-				var answer *http.Response
-				if answer, err = http.ReadResponse(r, nil); err != nil {
-					break
-				}
-				body, e := io.ReadAll(answer.Body)
-				if e != nil || string(body) != files.Big {
-					t.Errorf("%d bytes, %v", len(body), e)
-				}
+			if _, err := io.WriteString(c, get); err != nil {
+				t.Error(err)
 				return
 			}
-			t.Error(err)
+			answer, err := http.ReadResponse(bufio.NewReader(c), nil)
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			body, err := io.ReadAll(answer.Body)
+			if err != nil || string(body) != files.Big {
+				t.Errorf("%d bytes, %v", len(body), err)
+			}
 		})
 	}
 	clients.Wait()
