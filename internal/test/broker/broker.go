@@ -30,6 +30,8 @@ type Broker struct {
 	t        testing.TB
 	dir      string
 	sentinel bool
+	cluster  bool
+	bus      int // the port for the other nodes of a cluster
 	cmd      *exec.Cmd
 }
 
@@ -56,7 +58,7 @@ func start(b *Broker) *Broker {
 	for try := 0; ; try++ {
 		// Below the ports that the kernel gives to clients: one of them could take it while the
 		// broker is down.
-		b.Port = port()
+		b.Port, b.bus = port(), port()
 		if b.start() {
 			break
 		}
@@ -71,12 +73,15 @@ func start(b *Broker) *Broker {
 // port returns one that is probably free.
 func port() int { return 20000 + rand.IntN(10000) }
 
-// start reports whether the server answers. It does not, if the port was taken.
+// start reports whether the server answers. It does not, if a port was taken.
 func (b *Broker) start() bool {
 	b.t.Helper()
 	args := []string{"--port", fmt.Sprint(b.Port), "--bind", "127.0.0.1", "--dir", b.dir,
 		"--save", "", "--repl-diskless-sync-delay", "0",
 		"--appendonly", "yes", "--appendfsync", "always", "--daemonize", "no"}
+	if b.cluster {
+		args = append(args, "--cluster-enabled", "yes", "--cluster-port", fmt.Sprint(b.bus))
+	}
 	if b.sentinel { // it wants a file, which it writes anew
 		args = []string{filepath.Join(b.dir, "sentinel.conf"), "--sentinel"}
 		text := fmt.Sprintf("port %d\nbind 127.0.0.1\ndir %s\n%s\n", b.Port, b.dir,

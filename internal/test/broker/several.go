@@ -40,8 +40,7 @@ func StartCluster(t testing.TB, of ...int) *Cluster {
 	const primaries, slots = 3, 16384
 	c := new(Cluster)
 	node := func() *Broker {
-		return Start(t, "--cluster-enabled", "yes", "--cluster-node-timeout", "700",
-			"--cluster-port", fmt.Sprint(port()))
+		return start(&Broker{t: t, cluster: true, Args: []string{"--cluster-node-timeout", "700"}})
 	}
 	for i := range primaries {
 		n := node()
