@@ -245,14 +245,14 @@ type trickle struct {
 	waits *int
 }
 
-func (r *trickle) Await() error {
+func (r *trickle) AwaitInput() error {
 	*r.waits++
 	_, err := r.ready.Await(r.th, -1)
 	return err
 }
 
 func (r *trickle) Read(p []byte) (int, error) {
-	_ = r.Await()
+	_ = r.AwaitInput()
 	return r.Reader.Read(p)
 }
 

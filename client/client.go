@@ -112,8 +112,8 @@ type Request struct {
 	// io.ErrNoProgress if Read returns neither bytes nor an error again and again.
 	//
 	// Read may wait, as the Body of a conn.Request does; an answer that comes meanwhile is found when
-	// it returns. If From has a method Await() error, as that Body has, it is called before each Read,
-	// and the request holds no buffer while it waits.
+	// it returns. If From has a method AwaitInput() error, as that Body has, it is called before each
+	// Read, and the request holds no buffer while it waits.
 	//
 	// Do's limit does not end a wait of From, but ends the request after it. So From needs a limit of
 	// its own; that of a conn.Request's Body is body_timeout and min_rate. (The client sets no

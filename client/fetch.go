@@ -97,12 +97,17 @@ func (b *Body) head(head []byte, body *bodyContent) error {
 	}
 }
 
+// inputAwaiter is a reader that says when a Read would not wait.
+type inputAwaiter interface{ AwaitInput() error }
+
+var _ inputAwaiter = (*conn.Body)(nil)
+
 // sendPiece reads and sends the next piece of the request's body. All received bytes have been
 // used.
 func (b *Body) sendPiece(body *bodyContent) error {
 	b.putBuffer() // a client that uploads slowly makes the thread wait a thousand times
-	if from, ok := body.from.(interface{ Await() error }); ok {
-		_ = from.Await() // Read returns the error
+	if from, ok := body.from.(inputAwaiter); ok {
+		_ = from.AwaitInput() // Read returns the error
 	}
 	if _, err := b.remaining(); err != nil {
 		return err

@@ -131,6 +131,3 @@ func SetBudget(t testing.TB, b *openfiles.Budget) {
 // Bridges returns how many goroutines of net/http's handlers there are beyond the first of each
 // connection.
 func Bridges(s *Server) int64 { return s.bridges.beyond() }
-
-// AwaitInput waits until something has arrived for b's Read.
-func AwaitInput(b *Body) error { return b.awaitInput() }

@@ -30,7 +30,7 @@ func TestFunctionOutlivesTheConnection(t *testing.T) {
 			_, err := io.ReadAll(req.Body())
 			return err
 		},
-		"discard": func(req *conn.Request, _ *conn.Response) error { return conn.AwaitInput(req.Body()) },
+		"discard": func(req *conn.Request, _ *conn.Response) error { return req.Body().AwaitInput() },
 		"duplex": func(req *conn.Request, resp *conn.Response) error {
 			d := req.Layer().Duplex()
 			_, _ = resp.WriteString(strings.Repeat("x", 64<<10))

@@ -196,10 +196,10 @@ func (b *Body) taken() error {
 	return nil
 }
 
-// awaitInput waits until something has arrived for Read, so that the caller needs no buffer
+// AwaitInput waits until something has arrived for Read, so that the caller needs no buffer
 // meanwhile. In the chunked coding that may be framing alone, without a byte of the body. The error
 // is Read's, io.EOF at the end of the body.
-func (b *Body) awaitInput() error {
+func (b *Body) AwaitInput() error {
 	if r := b.replacement; r != nil && (!b.tryOnly || r.err != nil || b.state != bodyOpen) {
 		return r.err // nil: it may have something, and Read may wait
 	}

@@ -268,7 +268,7 @@ func TestBodyAwait(t *testing.T) {
 			var text []byte
 			p := make([]byte, 3)
 			for {
-				err := conn.AwaitInput(req.Body())
+				err := req.Body().AwaitInput()
 				n := 0
 				if err == nil {
 					n, err = req.Body().Read(p)

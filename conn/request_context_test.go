@@ -193,6 +193,38 @@ func TestSetContext(t *testing.T) {
 	}, direct, several, modes.HTTP2)
 }
 
+// TestSetContextLimits: a limit of Await, and a budget, have their own errors under a context that
+// was set, also if the function has seen the end first.
+func TestSetContextLimits(t *testing.T) {
+	run(t, func(t *testing.T, m mode) {
+		s := start(t, m, conn.Config{Handler: func(req *conn.Request, _ *conn.Response) int {
+			ctx, cancel := context.WithTimeout(req.Context(), time.Hour)
+			defer cancel()
+			req.SetContext(ctx)
+			until := func(ctx context.Context) error {
+				<-ctx.Done()
+				return ctx.Err()
+			}
+			for range 200 {
+				if err := req.Await(time.Millisecond, until); !errors.Is(err, loop.ErrDeadlineExceeded) {
+					t.Error("limit:", err)
+				}
+				err := req.Within(time.Millisecond, func() error { return req.Await(-1, until) })
+				if !errors.Is(err, loop.ErrBudget) {
+					t.Error("budget:", err)
+				}
+			}
+			return 200
+		}})
+		var clients sync.WaitGroup
+		for range 8 {
+			c := s.Dial()
+			clients.Go(func() { c.Do("GET", get) })
+		}
+		clients.Wait()
+	}, direct)
+}
+
 // TestSetContextEnded: a handler whose context has ended can still read a slow body and send a long
 // answer, and its KeepWaiting goes on.
 func TestSetContextEnded(t *testing.T) {

@@ -94,7 +94,7 @@ func (r *Request) gather(most int64) (head, next []byte, err error) {
 		limit = min(most, n)
 	}
 	for {
-		if err := b.awaitInput(); err != nil {
+		if err := b.AwaitInput(); err != nil {
 			return head, nil, err
 		}
 		for err = nil; err == nil && b.ended() == nil; { // the end needs no room
@@ -131,7 +131,7 @@ func (r *Request) spill(head, next []byte) (*sysio.TempFile, int64, error) {
 	n := int64(len(head) + len(next))
 	head = nil // free it while the rest arrives
 	for {
-		err := r.body.awaitInput()
+		err := r.body.AwaitInput()
 		if err == io.EOF {
 			if err = temp.Keep(file); err == nil {
 				_, err = file.Seek(0, io.SeekStart)

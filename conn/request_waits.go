@@ -248,30 +248,33 @@ func Await[T any](r *Request, d time.Duration, f func(ctx context.Context) (T, e
 		})
 	}
 	v, err := loop.Await(r.Thread, d, func(ctx context.Context) (T, error) {
-		ctx, stop := under(values, ctx)
+		own, stop := under(values, ctx)
 		defer stop()
-		return f(ctx)
+		v, err := f(own)
+		if by, ok := ctx.Deadline(); ok && err != nil && !time.Now().Before(by) {
+			<-ctx.Done() // own has a timer of its own, which may be the first
+		}
+		return v, err
 	})
 	return v, withCause(values, err)
 }
 
 // under returns a child of parent that also ends when wait does.
 func under(parent, wait context.Context) (context.Context, context.CancelFunc) {
-	var ctx context.Context
-	var cancel context.CancelFunc
+	ctx, cancel := context.WithCancelCause(parent)
+	forget := func() {}
 	if by, ok := wait.Deadline(); ok {
-		ctx, cancel = context.WithDeadline(parent, by)
-	} else {
-		ctx, cancel = context.WithCancel(parent)
+		ctx, forget = context.WithDeadline(ctx, by)
 	}
 	stop := context.AfterFunc(wait, func() {
 		if wait.Err() != context.DeadlineExceeded { // which ctx has, too
-			cancel()
+			cancel(context.Cause(wait))
 		}
 	})
 	return ctx, func() {
 		stop()
-		cancel()
+		forget()
+		cancel(nil)
 	}
 }
 

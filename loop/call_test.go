@@ -346,8 +346,16 @@ func TestNoWorker(t *testing.T) {
 						t.Errorf("one that has no worker: %v", err)
 					}
 				}
+				ctx, cancel := context.WithTimeout(context.Background(), time.Millisecond)
+				bound := th.Layer().Bind(ctx)
+				err = th.Await(-1, func(context.Context) error { return nil })
+				if !errors.Is(err, loop.ErrNoWorker) || !errors.Is(err, os.ErrDeadlineExceeded) {
+					t.Errorf("until the deadline of a context: %v", err)
+				}
+				bound.Release()
+				cancel()
 				waits := loop.Call(th, func() (int, error) { return 1, nil })
-				if s := l.Stats(); s.Calls != 1 || s.Queued != 1 || s.NoWorker != 3 {
+				if s := l.Stats(); s.Calls != 1 || s.Queued != 1 || s.NoWorker != 4 {
 					t.Errorf("%+v", s)
 				}
 				close(release)

@@ -185,9 +185,13 @@ func Await[T any](t *Thread, d time.Duration, f func(ctx context.Context) (T, er
 	t.submit(c)
 	value, err = p.Await(t, d)
 	switch {
-	case timedOut(err) && c.queued.Waits():
+	case errors.Is(err, ErrDeadlineExceeded) && c.queued.Waits():
 		t.loop.workers.miss(t.loop)
-		err = ErrNoWorker
+		if timedOut(err) {
+			err = ErrNoWorker
+		} else { // the deadline of a context that t is bound to
+			err = fmt.Errorf("%w: %w", ErrNoWorker, err)
+		}
 	case ctx.Err() == context.DeadlineExceeded && errors.Is(err, context.DeadlineExceeded):
 		err = fmt.Errorf("%w: %w", late, err)
 	}
