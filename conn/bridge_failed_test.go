@@ -11,6 +11,7 @@ import (
 
 	"github.com/lwango/lwango/conn"
 	"github.com/lwango/lwango/internal/test/modes"
+	"github.com/lwango/lwango/internal/test/wait"
 	"github.com/lwango/lwango/loop"
 )
 
@@ -140,6 +141,71 @@ func TestBridgeThreadFails(t *testing.T) {
 					s.Idle()
 				})
 			}
+		}
+	}, direct, modes.HTTP2)
+}
+
+// TestThreadFailsBeforeTransfer: after a thread of req.Go has failed, the server still waits for the
+// rest of the body, for room, and for the time of MaxRate.
+func TestThreadFailsBeforeTransfer(t *testing.T) {
+	const size, rate = 1 << 20, 4 << 20
+	long := strings.Repeat("0123456789abcdef", size/16)
+	first := make(chan struct{}, 1) // sent to when a handler has the first piece of the body
+	transfer := func(from io.Reader, to io.Writer) {
+		piece := make([]byte, len("first "))
+		_, err := io.ReadFull(from, piece)
+		first <- struct{}{}
+		if err != nil {
+			return
+		}
+		if rest, err := io.ReadAll(from); err == nil {
+			_, _ = io.WriteString(to, string(piece)+string(rest)+long)
+		}
+	}
+	native := func(req *conn.Request, resp *conn.Response) int {
+		c, _ := conn.Value(req, &companionKey)
+		close(c.fail)
+		if err := req.Sleep(time.Hour); !errors.Is(err, loop.ErrCanceled) {
+			return 418
+		}
+		transfer(req.Body(), resp)
+		return 200
+	}
+	std := conn.HTTP(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		c, _ := conn.ValueOf(r.Context(), &companionKey)
+		close(c.fail)
+		<-r.Context().Done()
+		transfer(r.Body, w)
+	}))
+	slowly := func(next conn.Handler) conn.Handler {
+		return func(req *conn.Request, resp *conn.Response) int {
+			resp.SetMaxRate(rate)
+			return next(req, resp)
+		}
+	}
+	fails := func() error { return errors.New("the companion has failed") }
+	run(t, func(t *testing.T, m mode) {
+		for name, h := range map[string]conn.Handler{
+			"native": native, "native, MaxRate": slowly(native),
+			"HTTP": std, "HTTP, MaxRate": slowly(std),
+		} {
+			t.Run(name, func(t *testing.T) {
+				s := start(t, m, conn.Config{Handler: withCompanion(fails, true, h)})
+				c := s.Dial()
+				c.Send("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 12\r\n\r\nfirst ")
+				select {
+				case <-first:
+				case <-time.After(wait.Patience):
+					t.Fatal("the handler reads nothing")
+				}
+				c.Send("second")
+				a := c.Answer("POST")
+				if a.StatusCode != 200 || a.Text != "first second"+long {
+					t.Errorf("%s, %d bytes", a.Status, len(a.Text))
+				}
+				c.Close()
+				s.Idle()
+			})
 		}
 	}, direct, modes.HTTP2)
 }

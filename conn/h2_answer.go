@@ -153,7 +153,9 @@ func (st *h2stream) allow() {
 func (st *h2stream) sleep(d time.Duration) {
 	t := &st.thread
 	was, budget := t.KeepWaiting(true), t.Layer().SetBudget(0)
+	despite := t.Layer().WaitDespiteFailures(true)
 	_ = t.Sleep(d)
+	t.Layer().WaitDespiteFailures(despite)
 	t.Layer().SetBudget(budget)
 	t.KeepWaiting(was)
 }

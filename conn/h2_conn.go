@@ -116,8 +116,10 @@ func (s *side) notify() {
 // await waits until the side is ready, within its limit.
 func (s *side) await() error {
 	lp := s.conn.Loop()
+	t := lp.Layer().Current()
+	// as waits for a socket of the thread's own, see loop.Thread.Go
+	defer t.Layer().WaitDespiteFailures(t.Layer().WaitDespiteFailures(true))
 	if s == &s.conn.out { // writes to the client go on, see loop.Thread.Within
-		t := lp.Layer().Current()
 		defer t.Layer().SetBudget(t.Layer().SetBudget(0))
 	}
 	for !s.ready() {
@@ -125,7 +127,7 @@ func (s *side) await() error {
 		if err != nil {
 			return err
 		}
-		_, err = lp.Layer().Current().AwaitAny(left, s)
+		_, err = t.AwaitAny(left, s)
 		if err != nil && err != loop.ErrDeadlineExceeded {
 			return err
 		}
@@ -179,7 +181,10 @@ func (l *streamConn) SetNoWait(on bool) { l.noWait = on }
 
 // AwaitRead implements HijackedConn.
 func (l *streamConn) AwaitRead(d time.Duration) error {
-	_, err := l.Loop().Layer().Current().AwaitAny(d, &l.in)
+	t := l.Loop().Layer().Current()
+	despite := t.Layer().WaitDespiteFailures(true) // as await
+	_, err := t.AwaitAny(d, &l.in)
+	t.Layer().WaitDespiteFailures(despite)
 	if l.closed {
 		return net.ErrClosed
 	}

@@ -97,6 +97,39 @@ func TestStreamConnLimits(t *testing.T) {
 	}
 }
 
+// TestStreamConnThreadFails: reads and writes go on after a thread of the handler's has failed, as
+// those of a socket do.
+func TestStreamConnThreadFails(t *testing.T) {
+	t.Parallel()
+	const window = 1000
+	link2(t, window, func(th *loop.Thread, l conn.HijackedConn) {
+		failure := errors.New("failed")
+		th.Go(func(*loop.Thread) error { return failure })
+		if err := th.Sleep(time.Hour); err != loop.ErrCanceled {
+			t.Error(err)
+		}
+		soon := 5 * time.Millisecond
+		if err := l.AwaitRead(soon); err != loop.ErrDeadlineExceeded {
+			t.Error(err)
+		}
+		_ = l.SetDeadline(time.Now().Add(soon))
+		if _, err := l.Read(make([]byte, 1)); !errors.Is(err, os.ErrDeadlineExceeded) {
+			t.Error(err)
+		}
+		_ = l.SetDeadline(time.Now().Add(soon))
+		if n, err := l.Write(make([]byte, window+1)); n != window ||
+			!errors.Is(err, os.ErrDeadlineExceeded) {
+			t.Error(n, err)
+		}
+		if err := th.Sleep(soon); err != loop.ErrCanceled {
+			t.Error(err)
+		}
+		if err := th.Join(); err != failure {
+			t.Error(err)
+		}
+	})
+}
+
 // TestStreamConnThreads: one thread may read while another one writes, and not two at once; a close
 // ends both.
 func TestStreamConnThreads(t *testing.T) {

@@ -191,6 +191,7 @@ func (st *h2stream) wait(input, room bool) error {
 	t := &st.thread
 	st.wantsInput, st.wantsRoom = input, room
 	was := t.KeepWaiting(true) // what ends the wait is st.err
+	despite := t.Layer().WaitDespiteFailures(true)
 	budget := loop.Budget(0)
 	if room {
 		budget = t.Layer().SetBudget(0) // an answer goes on
@@ -199,6 +200,7 @@ func (st *h2stream) wait(input, room bool) error {
 	defer func() { // also when the thread is killed
 		st.wantsInput, st.wantsRoom = false, false
 		t.KeepWaiting(was)
+		t.Layer().WaitDespiteFailures(despite)
 		if room {
 			t.Layer().SetBudget(budget)
 		}

@@ -16,8 +16,8 @@ import (
 // sendfile(2) would wait for the disk on the loop, and so would all threads.
 //
 // It also waits if the client has left: the client may have shut only its own half of the
-// connection, and a disk answers. An error says that t was canceled. If the file cannot be read,
-// the caller's own read returns the error.
+// connection, and a disk answers. So it does if a thread that t has started has failed. An error
+// says that t was canceled. If the file cannot be read, the caller's own read returns the error.
 func Warm(t *loop.Thread, fd int, off, n int64) error {
 	if sysio.Cached(fd, off, n) {
 		return nil
@@ -28,8 +28,8 @@ func Warm(t *loop.Thread, fd int, off, n int64) error {
 // discardBuffers are buffers for what is read only to be in the cache.
 var discardBuffers = sync.Pool{New: func() any { return new([64 << 10]byte) }}
 
-// fetch is Warm for bytes that are not cached. If t is killed, it closes fd, whose number may then
-// be that of another file; so the function has a descriptor of its own.
+// readOffLoop is Warm for bytes that are not cached. If t is killed, it closes fd, whose number may
+// then be that of another file; so the function has a descriptor of its own.
 func readOffLoop(t *loop.Thread, fd int, off, n int64) error {
 	own, err := unix.FcntlInt(uintptr(fd), unix.F_DUPFD_CLOEXEC, 0)
 	if err != nil {
@@ -42,6 +42,7 @@ func readOffLoop(t *loop.Thread, fd int, off, n int64) error {
 		}
 	}()
 	defer t.KeepWaiting(t.KeepWaiting(true))
+	defer t.Layer().WaitDespiteFailures(t.Layer().WaitDespiteFailures(true))
 	defer t.Layer().SetBudget(t.Layer().SetBudget(0)) // as writes, of which this is a part
 	return t.Await(-1, func(context.Context) error {
 		if !taken.CompareAndSwap(false, true) {

@@ -387,7 +387,9 @@ func (s *Conn) sleep(d time.Duration) error {
 		return errNoThread
 	}
 	was, budget := t.KeepWaiting(true), t.Layer().SetBudget(0)
+	despite := t.Layer().WaitDespiteFailures(true)
 	err := t.Sleep(d)
+	t.Layer().WaitDespiteFailures(despite)
 	t.Layer().SetBudget(budget)
 	t.KeepWaiting(was)
 	s.spent, s.workUnits = 0, 0
