@@ -18,6 +18,7 @@ import (
 	"github.com/lwango/lwango/internal/base/asynclog"
 	"github.com/lwango/lwango/internal/process/config"
 	"github.com/lwango/lwango/internal/process/server"
+	"github.com/lwango/lwango/internal/process/sockets"
 	"github.com/lwango/lwango/internal/tls/certs"
 	"github.com/lwango/lwango/loop"
 	"github.com/lwango/lwango/stream"
@@ -259,8 +260,12 @@ func (s Server) source() config.Source {
 		wrong = errors.New("ProxyFields: " + notForAddr)
 	}
 	for _, l := range listeners {
-		if l.Idle != 0 && l.Streams == nil {
-			wrong = fmt.Errorf("listen %s: Idle is for Streams; for HTTP there is KeepAliveTimeout", l.Addr)
+		if wrong == nil && l.Idle != 0 && l.Streams == nil {
+			addr := l.Addr
+			if addr == "" && l.Socket != nil {
+				addr = sockets.GivenAddress(l.Socket).String()
+			}
+			wrong = fmt.Errorf("listen %s: Idle is for Streams; for HTTP there is KeepAliveTimeout", addr)
 		}
 		lc := config.Listener{Streams: l.Streams, Idle: cmp.Or(l.Idle, -1), HTTP2: l.HTTP2,
 			TrustedProxies: l.TrustedProxies, ProxyFields: l.ProxyFields, ProxyProtocol: l.ProxyProtocol}

@@ -123,3 +123,21 @@ func fields(t *testing.T, rows map[string][2]any,
 		}
 	}
 }
+
+// TestServerFirstWrong: of several wrong fields the error is about the first, and tells the address
+// of its listener, be it a Socket's.
+func TestServerFirstWrong(t *testing.T) {
+	ln := must.Listen(t)
+	s := lwango.Server{Logger: logtext.Quiet, Listeners: []lwango.Listener{
+		{Socket: ln, Idle: time.Second},
+		{Addr: "127.0.0.1:0", Idle: time.Second},
+	}}
+	for want, s := range map[string]lwango.Server{
+		"listen " + ln.Addr().String() + ": Idle is for Streams": s,
+		"HTTP2: there is no Addr": {Logger: s.Logger, HTTP2: true, Listeners: s.Listeners},
+	} {
+		if err := s.Run(t.Context()); err == nil || !strings.HasPrefix(err.Error(), want) {
+			t.Errorf("%v, want %q", err, want)
+		}
+	}
+}
