@@ -180,8 +180,9 @@ func header(t testing.TB, fields []string) http.Header {
 // them.
 //
 // Requests of Conn.Send, and messages of WebSocket.Send, have reached their handlers before the
-// clock moves. Requests that another goroutine is sending may not have, and a handler may be about
-// to return from a function off the loop.
+// clock moves, except what WebSocketHTTP2 holds back until the server's window opens. Requests that
+// another goroutine is sending may not have, and a handler may be about to return from a function
+// off the loop.
 func (s *Server) Advance(d time.Duration) {
 	s.t.Helper()
 	s.mu.Lock()

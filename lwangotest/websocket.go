@@ -51,11 +51,12 @@ func (m message) end() error { return m.err }
 //		"Sec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==", "Origin: https://elsewhere.test")
 func (s *Server) WebSocket(path string, fields ...string) *WebSocket {
 	s.t.Helper()
-	return s.webSocket(websocket.Dialer{NetDialContext: s.dial, TLSClientConfig: s.tls}, path, fields)
+	d := websocket.Dialer{NetDialContext: s.dial, TLSClientConfig: s.tls}
+	return s.webSocket(d, path, fields, "")
 }
 
 // WebSocketHTTP2 is WebSocket on a stream of HTTP/2, as browsers have it (RFC 8441). The server
-// must speak HTTP/2.
+// must speak HTTP/2: it is one of StartServer, with HTTP2 or with TLS.
 func (s *Server) WebSocketHTTP2(path string, fields ...string) *WebSocket {
 	s.t.Helper()
 	dial := func(ctx context.Context, network, address string) (net.Conn, error) {
@@ -72,10 +73,14 @@ func (s *Server) WebSocketHTTP2(path string, fields ...string) *WebSocket {
 		return c, err
 	}
 	d := websocket.Dialer{NetDialContext: dial, NetDialTLSContext: dial}
-	return s.webSocket(d, path, fields)
+	const hint = "; the server must speak HTTP/2: StartServer with HTTP2 or TLS"
+	return s.webSocket(d, path, fields, hint)
 }
 
-func (s *Server) webSocket(d websocket.Dialer, path string, fields []string) *WebSocket {
+// webSocket connects by d. hint is added to an error that is no answer.
+func (s *Server) webSocket(
+	d websocket.Dialer, path string, fields []string, hint string,
+) *WebSocket {
 	s.t.Helper()
 	d.HandshakeTimeout = wait.Patience
 	c, resp, err := d.Dial("ws"+strings.TrimPrefix(s.URL, "http")+path, header(s.t, fields))
@@ -84,7 +89,7 @@ func (s *Server) webSocket(d websocket.Dialer, path string, fields []string) *We
 		s.t.Fatalf("WebSocket %s: %s: %s", path, resp.Status, server.Clip(string(body)))
 	}
 	if err != nil {
-		s.t.Fatalf("WebSocket %s: %v", path, err)
+		s.t.Fatalf("WebSocket %s: %v%s", path, err, hint)
 	}
 	w := &WebSocket{Patience: patience, Response: resp, t: s.t, conn: c,
 		messages: newInbox(s.t, message{err: errClosed}), done: make(chan struct{})}

@@ -134,6 +134,10 @@ func TestWebSocketFails(t *testing.T) {
 	if want := "WebSocket /refused: 403 Forbidden: members only"; got != want {
 		t.Errorf("%q, want %q", got, want)
 	}
+	got = fails(t, func(t testing.TB) { lwangotest.Start(t, chat).WebSocketHTTP2("/") })
+	if !strings.Contains(got, "StartServer with HTTP2 or TLS") {
+		t.Errorf("%q does not tell what is missing", got)
+	}
 }
 
 // TestWebSocketCut: an end without a close is 1006, and remains the answer to all that follows.
