@@ -79,7 +79,8 @@ func To(addresses ...string) Settings {
 // not. All handlers of New share one pool of upstreams: connections to one address are counted and
 // kept together. env may be zero. Its Prefix is the beginning of the paths that lead to the
 // handler, for the keys about paths; without a Logger nothing is logged. An error about a key is a
-// *handlers.KeyError.
+// *handlers.KeyError; but if a value is out of its range, or none of its words, the error is
+// another one, and names the field of s.
 func New(ctx context.Context, s Settings, env handlers.Env) (conn.Handler, error) {
 	if s.IdleTimeout == 0 {
 		return nil, handlers.BadKey("idle_timeout", "is 0: settings begin with proxy.To, or Defaults")
