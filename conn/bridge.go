@@ -13,17 +13,17 @@ import (
 	"github.com/lwango/lwango/internal/wire/http1"
 )
 
-// HTTP makes a Handler of an http.Handler, which may block. A request like those that it has
-// answered at once runs it in place (see loop.ThreadLayer.RunInPlace): the loop waits for it,
-// and goes on without it if that takes a moment. Other requests run it on a goroutine each. In
-// both cases it is off the loop, and may lock its OS thread; if it returns without having
-// unlocked that, the thread goes on to other handlers. A connection may have one of these
-// goroutines. Those of HTTP/2 may have MaxConnections more together, and one client address as
-// many as are free, half of these if it is alone; a request beyond that gets 503. The thread
-// stays with the request until the handler returns, and carries body and answer between client
-// and handler, up to 32 KiB at a time, or 64 KiB once one side has filled that, so that neither
-// side gets ahead of the other. In bulk, without TLS and encoders, the handler's goroutine moves
-// the bytes itself.
+// HTTP makes a Handler of an http.Handler, which may block. Requests run it on a goroutine each.
+// After 32 similar ones that took at most 5 ms, or up to 8,192 if such tries have failed, it is
+// tried in place, and stays there while it mostly answers at once (see
+// loop.ThreadLayer.RunInPlace): the loop waits for it, and goes on without it if that takes a
+// moment. In both cases it is off the loop, and may lock its OS thread; if it returns without
+// having unlocked that, the thread goes on to other handlers. A connection may have one of these
+// goroutines. Those of HTTP/2 may have MaxConnections more together, and one client address as many
+// as are free, half of these if it is alone; a request beyond that gets 503. The thread stays with
+// the request until the handler returns, and carries body and answer between client and handler, up
+// to 32 KiB at a time, or 64 KiB once one side has filled that, so that neither side gets ahead of
+// the other. In bulk, without TLS and encoders, the handler's goroutine moves the bytes itself.
 //
 // The http.Request is a complete copy; only the http.Server in its context is a stand-in. Its URL
 // is the target as it was sent, not cleaned, and with the route's prefix: http.StripPrefix and

@@ -145,8 +145,8 @@ func TestBridgeThreadFails(t *testing.T) {
 	}, direct, modes.HTTP2)
 }
 
-// TestThreadFailsBeforeTransfer: after a thread of req.Go has failed, the server still waits for the
-// rest of the body, for room, and for the time of MaxRate.
+// TestThreadFailsBeforeTransfer: after a thread of req.Go has failed, the server still waits for
+// the rest of the body, for room, and for the time of MaxRate.
 func TestThreadFailsBeforeTransfer(t *testing.T) {
 	const size, rate = 1 << 20, 4 << 20
 	long := strings.Repeat("0123456789abcdef", size/16)

@@ -6,9 +6,10 @@ import (
 	"time"
 )
 
-// habits remembers which requests an http.Handler answers at once. Those run in place, on their
-// loop (see loop.ThreadLayer.RunInPlace), and others on goroutines. It is a hint: what is alike by
-// method and path shares a habit, and so do a few that are not.
+// habits decides which requests an http.Handler serves in place, on their loop (see
+// loop.ThreadLayer.RunInPlace), and which on goroutines. It goes by how similar requests have done,
+// see habit. It is a hint: what is alike by method and path shares a habit, and so do a few that
+// are not.
 type habits [64]habit
 
 // habit is what is remembered of such requests.

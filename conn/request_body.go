@@ -307,11 +307,11 @@ func (b *Body) Expects() bool {
 }
 
 // Duplex is a mode of a request in which body and answer move at once. A handler that passes on
-// both needs it. Only awaitInput waits. A Body.Read that would wait returns stream.ErrWouldBlock. A
-// write sends as much as the client has room for, and the Duplex holds the rest: the handler writes
-// no more until SendHeld reports that nothing is left. The server's limits hold for both directions
-// as usual: body_timeout, write_timeout and min_rate. If the client exceeds one, Await ends, and
-// the next Body.Read or SendHeld returns the error.
+// both needs it. Only Duplex.Await waits. A Body.Read that would wait returns stream.ErrWouldBlock.
+// A write sends as much as the client has room for, and the Duplex holds the rest: the handler
+// writes no more until SendHeld reports that nothing is left. The server's limits hold for both
+// directions as usual: body_timeout, write_timeout and min_rate. If the client exceeds one, Await
+// ends, and the next Body.Read or SendHeld returns the error.
 //
 // The mode ends with End, or with the handler. Only the request's thread may use a Duplex.
 type Duplex struct{ x *exchange }

@@ -14,7 +14,7 @@ type Tail struct {
 	takeover
 	via     carrier // nil while the answer is idle
 	sent    int64   // of its content, since the handler has returned
-	counter uint32  // see Request.SetCounter
+	counter uint32  // see RequestLayer.SetCounter
 	status  int16
 
 	// Over HTTP/1.1.
