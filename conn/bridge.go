@@ -39,8 +39,8 @@ import (
 // and other controls in a header value become spaces, and a field whose name is no token is left
 // out.
 //
-// If a thread of req.Go fails, the context ends, too. When the handler has returned, the failure
-// counts as it does for any Handler (see Request.Go).
+// If a thread of req.Go fails, the request's context ends for good. When the handler has returned,
+// the failure counts as it does for any Handler (see Request.Go).
 //
 // A panic is answered with 500, or cuts the connection if the head is out; http.ErrAbortHandler
 // cuts it in any case.

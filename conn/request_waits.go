@@ -132,9 +132,10 @@ func (r *Request) CloseFD(fd int) error {
 // Go starts a green thread that runs f, on the same loop and within the present scope: the
 // innermost call of Scope, or else the whole request, which waits for f before it ends. An error or
 // a panic of f cancels the other threads of the scope, and ends the handler's waits until it joins
-// them. An error that the handler does not take with Join makes the answer a 500. When the client
-// leaves, the waits of all threads end. Of f and the handler only one runs at a time, so they share
-// variables without locks; but Body and Response are for the handler alone.
+// them; reading the body and writing the answer go on. An error that the handler does not take with
+// Join makes the answer a 500. When the client leaves, the waits of all threads end. Of f and the
+// handler only one runs at a time, so they share variables without locks; but Body and Response are
+// for the handler alone.
 func (r *Request) Go(f func(t *loop.Thread) error) *loop.Thread { return r.Thread.Go(f) }
 
 // Join waits for the threads of the present scope. It returns the error, or the panic as a
