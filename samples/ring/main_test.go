@@ -234,15 +234,40 @@ func TestBound(t *testing.T) {
 		}
 		busy = append(busy, c)
 	}
-	p.Logged(t, "no room for another connection")
 	late := s.Dial()
 	late.Send("GET /a.txt HTTP/1.1\r\nHost: a\r\n\r\n")
+	p.Logged(t, "no room for another connection")
 	if a := busy[0].Answer("GET"); len(a.Text) != 64<<20 {
 		t.Errorf("%d bytes", len(a.Text))
 	}
 	busy[0].Ends() // as there is no room, it makes some
 	if a := late.Answer("GET"); a.StatusCode != 200 {
 		t.Error(a.Status)
+	}
+}
+
+// TestAllPlaces: when all places are taken nobody loses one, until another client comes.
+func TestAllPlaces(t *testing.T) {
+	_, s := start(t, "-text", "hello", "-most", "3")
+	clients := []*testserver.Client{s.Dial(), s.Dial(), s.Dial()}
+	ask := func(c *testserver.Client) {
+		t.Helper()
+		if a := c.Do("GET", "GET / HTTP/1.1\r\nHost: a\r\n\r\n"); a.Text != "hello" || a.Close {
+			t.Errorf("%s, %v", a.Status, a.Header)
+		}
+	}
+	for range 3 {
+		for _, c := range clients {
+			ask(c)
+		}
+	}
+	another := s.Dial()
+	ask(another)
+	clients[0].Ends() // it was idle for the longest time
+	for range 3 {
+		for _, c := range append(clients[1:], another) {
+			ask(c)
+		}
 	}
 }
 

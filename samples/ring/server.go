@@ -26,6 +26,8 @@ type server struct {
 	connections map[*connection]None
 	places      int      // connections, and tasks that accept one
 	waiting     []*fiber // tasks that are to accept one, and have no place
+	accepted    uint64   // connections so far
+	polling     bool     // a task waits for a client that there is no place for
 	full        bool     // no connection is idle that could make room
 	stopping    bool
 
@@ -54,6 +56,7 @@ func (s *server) serve(c *Context) (None, error) {
 			if fd >= 0 {
 				k := &connection{server: s, fd: fd}
 				s.connections[k] = None{}
+				s.accepted++
 				all.Spawn(k.serve)
 			}
 			return None{}, nil
@@ -96,10 +99,21 @@ func forever[T any](t Task[T]) Task[T] {
 	}
 }
 
-// accept accepts a connection when there is a place for it.
+// accept accepts a connection when there is a place for it. If connections have all places, one has
+// to make room, but not before a client waits for that.
 func (s *server) accept(c *Context) (fd int, err error) {
 	for s.places >= s.most {
-		if len(s.connections) >= s.most { // the other places are of tasks that accept
+		if len(s.connections) >= s.most && !s.polling { // else some places are of tasks that accept
+			before := s.accepted
+			s.polling = true
+			err := c.Readable(s.listener)
+			s.polling = false
+			if err != nil {
+				return -1, err
+			}
+			if s.accepted != before || len(s.connections) < s.most {
+				continue // the client may have got a place that has become free meanwhile
+			}
 			s.makeRoom()
 		}
 		s.waiting = append(s.waiting, c.running)
