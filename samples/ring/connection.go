@@ -76,6 +76,9 @@ func (k *connection) requests() error {
 			k.answer(refused.Status, "Connection: close\r\n", "")
 			return errors.Join(err, k.flush(), k.linger())
 		}
+		if k.answered && (err == errStop || err == errReplaced) {
+			_ = k.linger() // it returns at once if the connection is canceled
+		}
 		if err != nil {
 			return err
 		}
@@ -85,10 +88,11 @@ func (k *connection) requests() error {
 		}
 		k.used, k.answered = k.used+k.head.Len(), true
 		if !keep {
-			if err := k.flush(); err != nil || !k.head.HasBody() {
+			more := k.head.HasBody() || k.head.Persistent() || k.used < len(k.in)
+			if err := k.flush(); err != nil || !more {
 				return err
 			}
-			return k.linger()
+			return k.linger() // the client may have sent on
 		}
 	}
 }

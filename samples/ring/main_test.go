@@ -309,13 +309,17 @@ func TestStop(t *testing.T) {
 		if _, err := busy.R.Peek(1); err != nil {
 			t.Fatal(err)
 		}
+		const next = "GET /a.txt HTTP/1.1\r\nHost: a\r\n\r\n"
+		busy.Send(next) // has no answer, and must not cut the one under way
 		must.Do(t, p.Signal(syscall.SIGTERM))
 		p.Logged(t, "msg=stopping connections=3")
 		idle.Ends()
 		if c.reads {
-			if a := half.Do("GET", "TP/1.1\r\nHost: a\r\n\r\n"); a.Text != "0123456789" || !a.Close {
+			rest := "TP/1.1\r\nHost: a\r\n\r\n" + strings.Repeat(next, 2000) // more than is read at once
+			if a := half.Do("GET", rest); a.Text != "0123456789" || !a.Close {
 				t.Errorf("%s, %v", a.Status, a.Header)
 			}
+			half.Ends()
 			if a := busy.Answer("GET"); len(a.Text) != 16<<20 {
 				t.Errorf("%d bytes", len(a.Text))
 			}
