@@ -108,7 +108,7 @@ var (
 // to requests that have come together, in one write.
 func (k *connection) request() error {
 	k.head.Reset()
-	until := k.c.now + k.server.head
+	var until time.Duration // the head's time is over, by the Context's clock
 	for {
 		switch n, err := k.head.Parse(k.in[k.used:]); {
 		case err != nil:
@@ -132,6 +132,9 @@ func (k *connection) request() error {
 			}
 			until = k.c.now + k.server.head
 			continue
+		}
+		if until == 0 { // half a head has come with the last one; sending the answers took its time
+			until = k.c.now + k.server.head
 		}
 		if until <= k.c.now {
 			return errHeadTime

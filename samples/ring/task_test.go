@@ -305,3 +305,41 @@ func TestOneWrite(t *testing.T) {
 		}
 	})
 }
+
+// TestSlowReaderPipelines: half a head that comes behind a request has its time after the answer,
+// which may take longer.
+func TestSlowReaderPipelines(t *testing.T) {
+	within(t, func(c *Context) {
+		a, b := pair(t, unix.SOCK_STREAM)
+		fd, err := unix.Dup(a)
+		if err == nil {
+			err = unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_SNDBUF, 1)
+		}
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		const while = 100 * time.Millisecond
+		one := "GET / HTTP/1.1\r\nHost: a\r\n\r\n"
+		_, _ = unix.Write(b, []byte(one+one[:20]))
+		s := &server{text: strings.Repeat("x", blockSize*3/4), most: 1,
+			idle: time.Hour, head: while, stall: time.Hour}
+		var got []byte
+		read := func(c *Context) (None, error) {
+			_, _ = unix.Write(b, []byte(one[20:]))
+			_ = unix.Shutdown(b, unix.SHUT_WR)
+			for err == nil {
+				got, err = c.Read(b, got, 0)
+			}
+			return None{}, nil
+		}
+		serve := func(c *Context) (None, error) {
+			defer func() { _ = unix.Shutdown(a, unix.SHUT_WR) }()
+			return (&connection{server: s, fd: fd}).serve(c)
+		}
+		_, _ = WhenAll(serve, after(2*while, read))(c)
+		if n := strings.Count(string(got), "HTTP/1.1 200"); n != 2 || err != io.EOF {
+			t.Errorf("%d answers: %.40q, %v", n, got[max(0, len(got)-100):], err)
+		}
+	})
+}
