@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"net"
 	"net/netip"
+	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -139,18 +140,24 @@ func (s *server) leave() {
 	}
 }
 
-// pause decides what an error of accept means. Without descriptors it lets some time pass, in which
-// connections end.
+// pause decides what an error of accept means. Without descriptors, or a network, it lets some time
+// pass, in which connections end.
 func (s *server) pause(c *Context, err error) (fd int, _ error) {
-	switch {
-	case sysio.Exhausted(err):
-		s.log("accepting pauses", "error", err)
-		s.makeRoom()
-		return -1, c.Sleep(100 * time.Millisecond)
-	case errors.Is(err, unix.ECONNABORTED), errors.Is(err, unix.EPROTO), errors.Is(err, unix.EPERM):
-		return -1, nil // the client has left, or a firewall has refused it
+	var errno syscall.Errno
+	if !errors.As(err, &errno) {
+		return -1, err // the task is to end
 	}
-	return -1, err
+	switch errno {
+	case unix.ECONNABORTED, unix.EPROTO, unix.EPERM:
+		return -1, nil // the client has left, or a firewall has refused it
+	case unix.EBADF, unix.EINVAL, unix.ENOTSOCK:
+		return -1, err // the listener is none
+	}
+	s.log("accepting pauses", "error", err)
+	if sysio.Exhausted(err) {
+		s.makeRoom()
+	}
+	return -1, c.Sleep(100 * time.Millisecond)
 }
 
 // makeRoom ends the connection that has been idle for the longest time. If none is, connections end

@@ -306,6 +306,30 @@ func TestOneWrite(t *testing.T) {
 	})
 }
 
+// TestPause: which errors of accept end the server, and how a canceled task ends.
+func TestPause(t *testing.T) {
+	within(t, func(c *Context) {
+		s := &server{reported: time.Now()} // logs nothing
+		for errno, fatal := range map[error]bool{unix.EBADF: true, unix.EINVAL: true,
+			unix.ENOTSOCK: true, unix.ENETDOWN: false, unix.EHOSTUNREACH: false, unix.ENOMEM: false,
+			unix.ECONNABORTED: false, errStop: true} {
+			if fd, err := s.pause(c, errno); fd != -1 || (err == errno) != fatal || err != nil && !fatal {
+				t.Errorf("%v: %d, %v", errno, fd, err)
+			}
+		}
+		_, err := WhenAll(fails[int], func(c *Context) (int, error) {
+			fd, err := s.pause(c, unix.ENETDOWN)
+			if err != errTest {
+				t.Errorf("canceled: %v", err)
+			}
+			return fd, err
+		})(c)
+		if err != errTest {
+			t.Error(err)
+		}
+	})
+}
+
 // TestSlowReaderPipelines: half a head that comes behind a request has its time after the answer,
 // which may take longer.
 func TestSlowReaderPipelines(t *testing.T) {
