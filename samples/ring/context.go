@@ -224,11 +224,13 @@ func (c *Context) operate(
 // failure is the error of an operation that has failed.
 func (f *fiber) failure() error {
 	err := errnoOf(f.result.Result)
-	if err == errCanceled && f.cause != nil {
-		return f.cause
-	}
-	if err == errCanceled && f.expired {
-		return ErrTimeout
+	if err == error(unix.ECANCELED) || err == error(unix.EINTR) { // of one of the kernel's threads
+		switch {
+		case f.cause != nil:
+			return f.cause
+		case f.expired:
+			return ErrTimeout
+		}
 	}
 	return err
 }

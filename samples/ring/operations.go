@@ -11,8 +11,6 @@ import (
 	"github.com/lwango/lwango/samples/ring/uring"
 )
 
-var errCanceled = error(unix.ECANCELED)
-
 func errnoOf(result int32) error { return syscall.Errno(-result) }
 
 // Accept returns the descriptor of a new connection.

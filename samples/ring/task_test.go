@@ -7,6 +7,7 @@ import (
 	"runtime"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -242,6 +243,25 @@ func TestTimeouts(t *testing.T) {
 			t.Errorf("read: %v", err)
 		}
 	})
+}
+
+// TestInterrupted: a canceled operation of one of the kernel's threads may end with EINTR.
+func TestInterrupted(t *testing.T) {
+	for _, errno := range []syscall.Errno{unix.ECANCELED, unix.EINTR} {
+		for want, f := range map[error]*fiber{
+			errTest: {cause: errTest, expired: true}, ErrTimeout: {expired: true}, error(errno): {},
+		} {
+			f.result.Result = -int32(errno)
+			if err := f.failure(); err != want {
+				t.Errorf("%v: %v, want %v", errno, err, want)
+			}
+		}
+	}
+	f := &fiber{cause: errTest}
+	f.result.Result = -int32(unix.EIO)
+	if err := f.failure(); err != error(unix.EIO) {
+		t.Error(err)
+	}
 }
 
 // TestManyReaders: with more readers than there are buffers, and entries in the queue, each gets
