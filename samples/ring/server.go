@@ -79,7 +79,7 @@ func (s *server) serve(c *Context) (None, error) {
 		slog.Info("stopping", "connections", len(s.connections))
 		s.stopping = true
 		for k := range s.connections {
-			if k.waits {
+			if k.waits && k.fiber.state == operating { // else a request has come, and gets its answer
 				k.fiber.cancel(errStop)
 			}
 		}
@@ -165,7 +165,7 @@ func (s *server) pause(c *Context, err error) (fd int, _ error) {
 func (s *server) makeRoom() {
 	var oldest *connection
 	for k := range s.connections {
-		if k.idle && (oldest == nil || k.since < oldest.since) {
+		if k.idle && k.fiber.state == operating && (oldest == nil || k.since < oldest.since) {
 			oldest = k
 		}
 	}

@@ -350,6 +350,36 @@ func TestPause(t *testing.T) {
 	})
 }
 
+// TestMakeRoom: the oldest idle connection ends, but not one whose request has come in this turn.
+func TestMakeRoom(t *testing.T) {
+	within(t, func(c *Context) {
+		s := &server{connections: make(map[*connection]None), reported: time.Now()}
+		_ = WithScope(c, nil, func(all *Scope) error {
+			var ks []*connection
+			for i := range 2 {
+				k := &connection{server: s, idle: true, since: time.Duration(i)}
+				a, _ := pair(t, unix.SOCK_STREAM)
+				defer func() { _ = unix.Shutdown(a, unix.SHUT_RDWR) }()
+				all.Spawn(func(c *Context) (None, error) {
+					k.fiber = c.running
+					_, err := c.Read(a, nil, 0)
+					return None{}, err
+				})
+				s.connections[k] = None{}
+				ks = append(ks, k)
+			}
+			c.Yield()
+			ks[0].fiber.state = runnable // as reap does
+			s.makeRoom()
+			ks[0].fiber.state = operating
+			if s.full || ks[0].fiber.cause != nil || ks[1].fiber.cause != errReplaced {
+				t.Errorf("full %v, %v, %v", s.full, ks[0].fiber.cause, ks[1].fiber.cause)
+			}
+			return nil
+		})
+	})
+}
+
 // TestSlowReaderPipelines: half a head that comes behind a request has its time after the answer,
 // which may take longer.
 func TestSlowReaderPipelines(t *testing.T) {
