@@ -238,7 +238,8 @@ func (env *environment) has(name string) bool {
 
 // hasRing tells whether a process may use io_uring, which containers mostly forbid.
 var hasRing = sync.OnceValue(func() bool {
-	var params [120]byte // struct io_uring_params
+	var params [30]uint32     // struct io_uring_params
+	params[2] = 1<<12 | 1<<13 // flags: SINGLE_ISSUER, DEFER_TASKRUN
 	fd, _, errno := unix.Syscall(unix.SYS_IO_URING_SETUP, 1, uintptr(unsafe.Pointer(&params)), 0)
 	if errno != 0 {
 		fmt.Fprintf(os.Stderr, "io_uring is refused here (%v), and the peer ring left out\n", errno)

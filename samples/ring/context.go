@@ -48,7 +48,9 @@ func NewContext(outputs int) (c *Context, err error) {
 		return nil, err
 	}
 	if c.received, err = c.ring.NewBuffers(receiving, buffers, bufferSize); err == nil {
-		c.blocks, err = newBlocks(outputs)
+		if c.blocks, err = newBlocks(outputs); err != nil {
+			_ = c.received.Close()
+		}
 	}
 	if err != nil {
 		_ = c.ring.Close()

@@ -36,7 +36,7 @@ func (k *connection) file(fields string) error {
 	}
 	defer k.c.CloseFD(fd)
 	var st unix.Stat_t
-	if err := unix.Fstat(fd, &st); err != nil { // it never waits: the inode is in memory by now
+	if err := unix.Fstat(fd, &st); err != nil { // a local inode is in memory by now
 		return k.answer(500, fields, "")
 	}
 	switch st.Mode & unix.S_IFMT {

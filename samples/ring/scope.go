@@ -13,6 +13,7 @@ type Scope struct {
 	children map[*fiber]None
 	joining  *fiber
 	cause    error // of Cancel
+	ended    bool
 }
 
 // WithScope calls body, and returns when body and all tasks that were spawned have ended. The error
@@ -26,6 +27,7 @@ func WithScope(c *Context, failed func(error), body func(*Scope) error) error {
 			s.Cancel(err)
 		}
 		s.Join(0)
+		s.ended = true
 	}()
 	err = body(s)
 	return err
@@ -33,8 +35,11 @@ func WithScope(c *Context, failed func(error), body func(*Scope) error) error {
 
 var errPanic = errors.New("the task that has opened the scope has panicked")
 
-// Spawn lets a task begin, beside the one that calls it.
+// Spawn lets a task begin, beside the one that calls it. It panics if the scope has ended.
 func (s *Scope) Spawn(t Task[None]) {
+	if s.ended {
+		panic("a task is spawned into a scope that has ended")
+	}
 	var err error
 	var f *fiber
 	f = s.c.start(func() { _, err = t(s.c) }, func(panicked error) {

@@ -178,6 +178,17 @@ func TestScope(t *testing.T) {
 				t.Error("a task has outlived its scope")
 			}
 		}
+		var gone *Scope
+		_ = WithScope(c, nil, func(s *Scope) error {
+			gone = s
+			return nil
+		})
+		defer func() {
+			if recover() == nil {
+				t.Error("a task is spawned into a scope that has ended")
+			}
+		}()
+		gone.Spawn(gives(None{}))
 	})
 }
 

@@ -17,9 +17,9 @@ func refusal(errno syscall.Errno) error {
 	case unix.ENOSYS:
 		why = "the kernel has no io_uring, or the filter of a container hides it"
 	case unix.EINVAL:
-		why = "the kernel does not know an option of the ring: Linux 6.1 is needed"
+		why = "the sizes are wrong, or the kernel does not know an option: Linux 6.1 is needed"
 	case unix.ENOMEM:
-		why = "no memory for a ring; before Linux 5.12 it counts for ulimit -l"
+		why = "no memory for a ring"
 	}
 	return fmt.Errorf("%s (io_uring_setup: %w)", why, errno)
 }

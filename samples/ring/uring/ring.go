@@ -136,8 +136,9 @@ func (r *Ring) Reap(f func(Completion)) (n int) {
 	return int(end - first)
 }
 
-// Overflowed reports whether completions have found the queue full. None is lost: the kernel keeps
-// them, and Enter puts them into the queue when there is room.
+// Overflowed reports whether completions have found the queue full. The kernel keeps them, and
+// Enter puts them into the queue when there is room. None is lost, or else, where the kernel has
+// had no memory to keep one, Enter fails (EBADR).
 func (r *Ring) Overflowed() bool { return atomic.LoadUint32(r.state)&overflowed != 0 }
 
 // Close gives the ring back. The kernel cancels what it still does, but may write to its memory for
