@@ -130,11 +130,11 @@ func (k *connection) request() error {
 			if err := k.await(); err != nil {
 				return err
 			}
-			until = k.c.now + k.server.head
+			until = k.c.now + k.headTime
 			continue
 		}
 		if until == 0 { // half a head has come with the last one; sending the answers took its time
-			until = k.c.now + k.server.head
+			until = k.c.now + k.headTime
 		}
 		if until <= k.c.now {
 			return errHeadTime
@@ -161,9 +161,9 @@ func (k *connection) await() error {
 	case cap(k.in) > keptInput:
 		k.in = nil
 	}
-	timeout := k.server.head
+	timeout := k.headTime
 	if k.idle = k.answered; k.idle {
-		timeout = k.server.idle
+		timeout = k.idleTime
 	}
 	in, err := k.c.Read(k.fd, k.in, timeout)
 	if err == nil {
@@ -206,7 +206,7 @@ func (k *connection) answer(status int, fields, text string) error {
 	if err := k.begin(status, fields, int64(len(text))); err != nil || k.head.Method == http1.HEAD {
 		return err
 	}
-	return k.copy(strings.NewReader(text), int64(len(text)))
+	return k.sendBody(strings.NewReader(text), int64(len(text)))
 }
 
 // headRoom is room for the head of any answer, most of which are shorter than 300 bytes.
@@ -230,9 +230,9 @@ func (k *connection) begin(status int, fields string, length int64) error {
 	return nil
 }
 
-// copy puts n bytes of a body behind what is to be sent, and sends what has no room. The kernel
+// sendBody puts n bytes of a body behind what is to be sent, and sends what has no room. The kernel
 // reads files into the block that is sent.
-func (k *connection) copy(body io.Reader, n int64) error {
+func (k *connection) sendBody(body io.Reader, n int64) error {
 	for n > 0 {
 		room, err := k.room(int(min(n, blockSize)))
 		if err != nil {
@@ -262,7 +262,7 @@ func (k *connection) room(n int) ([]byte, error) {
 }
 
 func (k *connection) send() error {
-	err := k.c.WriteAll(k.fd, k.out[:k.pending], k.stall)
+	err := k.c.WriteAll(k.fd, k.out[:k.pending], k.stallTime)
 	k.pending = 0
 	return err
 }

@@ -105,7 +105,7 @@ func (k *connection) regular(fields string, name []byte, fd int, st *unix.Stat_t
 	if err != nil || k.head.Method == http1.HEAD {
 		return err
 	}
-	return k.copy(body, length)
+	return k.sendBody(body, length)
 }
 
 // ranges returns the ranges that are asked for, and none, or ErrRangeInvalid, if the answer is the

@@ -34,13 +34,14 @@ func main() {
 	root := flag.String("r", "wwwroot", "`folder` whose files are served")
 	flag.StringVar(&s.text, "text", "", "answer every request with this `text`, and serve no files")
 	flag.IntVar(&s.most, "most", 1024, "`connections` at a time")
-	flag.DurationVar(&s.idle, "idle", time.Minute, "`time` that a connection may wait for a request")
-	flag.DurationVar(&s.head, "head", 10*time.Second, "`time` that a request may take to come")
-	flag.DurationVar(&s.stall, "stall", 30*time.Second,
+	flag.DurationVar(&s.idleTime, "idle", time.Minute,
+		"`time` that a connection may wait for a request")
+	flag.DurationVar(&s.headTime, "head", 10*time.Second, "`time` that a request may take to come")
+	flag.DurationVar(&s.stallTime, "stall", 30*time.Second,
 		"`time` that a client may take for 32 KiB of an answer")
 	flag.DurationVar(&s.grace, "grace", 5*time.Second, "`time` for answers under way at a stop")
 	flag.Parse()
-	if flag.NArg() > 0 || s.most < 1 || min(s.idle, s.head, s.stall, s.grace) <= 0 {
+	if flag.NArg() > 0 || s.most < 1 || min(s.idleTime, s.headTime, s.stallTime, s.grace) <= 0 {
 		slog.Error("a flag's value is wrong; -h shows all flags")
 		os.Exit(2)
 	}

@@ -18,19 +18,23 @@ import (
 // server is what all connections share.
 type server struct {
 	// Settings, and descriptors.
-	text                     string // the answer to everything; "" for files
-	most                     int    // connections
-	idle, head, stall, grace time.Duration
-	listener, root           int
-	stop                     int // can be read when the server is to stop
+	text                                 string // the answer to everything; "" for files
+	most                                 int    // connections
+	idleTime, headTime, stallTime, grace time.Duration
+	listener, root                       int
+	stop                                 int // can be read when the server is to stop
 
 	connections map[*connection]None
-	places      int      // connections, and tasks that accept one
-	waiting     []*fiber // tasks that are to accept one, and have no place
-	accepted    uint64   // connections so far
-	polling     bool     // a task waits for a client that there is no place for
-	full        bool     // no connection is idle that could make room
-	stopping    bool
+
+	// A task takes a place before it accepts, and the connection that comes has it from then on. It
+	// is given back by leave: at the connection's end, or if there is none. That wakes the task that
+	// has waited for a place for the longest time.
+	places   int      // connections, and tasks that accept one
+	waiting  []*fiber // tasks that are to accept one, and have no place
+	accepted uint64   // connections so far
+	polling  bool     // a task waits for a client that there is no place for
+	full     bool     // no connection is idle that could make room
+	stopping bool
 
 	date   []byte // of this second
 	second int64

@@ -327,7 +327,8 @@ func TestOneWrite(t *testing.T) {
 		one := "GET / HTTP/1.1\r\nHost: a\r\n\r\n"
 		_, _ = unix.Write(b, []byte(strings.Repeat(one, many)+one[:20]))
 		_ = unix.Shutdown(b, unix.SHUT_WR)
-		s := &server{text: "hello", most: 1, idle: time.Hour, head: time.Hour, stall: time.Hour}
+		s := &server{text: "hello", most: 1,
+			idleTime: time.Hour, headTime: time.Hour, stallTime: time.Hour}
 		_, _ = (&connection{server: s, fd: fd}).serve(c)
 		p := make([]byte, 1<<20)
 		n, err := unix.Read(b, p)
@@ -408,7 +409,7 @@ func TestSlowReaderPipelines(t *testing.T) {
 		one := "GET / HTTP/1.1\r\nHost: a\r\n\r\n"
 		_, _ = unix.Write(b, []byte(one+one[:20]))
 		s := &server{text: strings.Repeat("x", blockSize*3/4), most: 1,
-			idle: time.Hour, head: while, stall: time.Hour}
+			idleTime: time.Hour, headTime: while, stallTime: time.Hour}
 		var got []byte
 		read := func(c *Context) (None, error) {
 			_, _ = unix.Write(b, []byte(one[20:]))
