@@ -134,7 +134,7 @@ func TestServerFirstWrong(t *testing.T) {
 	}}
 	for want, s := range map[string]lwango.Server{
 		"listen " + ln.Addr().String() + ": Idle is for Streams": s,
-		"HTTP2: there is no Addr": {Logger: s.Logger, HTTP2: true, Listeners: s.Listeners},
+		"HTTP2: there is no Addr":                                {Logger: s.Logger, HTTP2: true, Listeners: s.Listeners},
 	} {
 		if err := s.Run(t.Context()); err == nil || !strings.HasPrefix(err.Error(), want) {
 			t.Errorf("%v, want %q", err, want)
