@@ -2,10 +2,16 @@ package module
 
 import (
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"strings"
+	"testing"
 	"testing/iotest"
+
+	"github.com/lwango/lwango/conn"
+	"github.com/lwango/lwango/internal/test/modes"
+	"github.com/lwango/lwango/internal/test/server"
 )
 
 // Replaced is a middleware of net/http that puts another body in the place of a request's.
@@ -103,3 +109,60 @@ type reader func(p []byte) (int, error)
 
 // Read implements io.Reader.
 func (r reader) Read(p []byte) (int, error) { return r(p) }
+
+// SendReplaced sends requests for target through each middleware of Replacing, on the loop and off
+// it, to the module that serve makes; serve also returns the module's log. whole gets each body
+// that has reached the upstream to its end.
+func SendReplaced(t *testing.T, m modes.Mode, target string, whole <-chan string,
+	serve func(buffering bool) (conn.Handler, fmt.Stringer)) {
+	for name, form := range map[string]func(func(http.Handler) http.Handler) func(conn.Handler,
+	) conn.Handler{"off the loop": conn.HTTPMiddleware, "on the loop": conn.HTTPMiddlewareOnLoop} {
+		for _, r := range Replacing() {
+			if r.Stalls != nil && name == "on the loop" {
+				continue // where nothing may wait
+			}
+			for _, buffering := range []bool{false, true} {
+				h, log := serve(buffering)
+				s := Start(t, m, "/", form(r.Middleware)(h))
+				for framing, body := range map[string]string{"Content-Length: 10": "0123456789",
+					"Transfer-Encoding: chunked": "4\r\n0123\r\n6\r\n456789\r\n0\r\n\r\n"} {
+					row := fmt.Sprint(name, ", ", r.Name, ", ", buffering, ", ", framing)
+					t.Run(row, func(t *testing.T) {
+						r.send(t, s, target, framing+"\r\n\r\n"+body, whole, log)
+					})
+				}
+			}
+		}
+	}
+}
+
+// send sends one request, whose body r replaces.
+func (r *Replaced) send(t *testing.T, s *server.Server, target, rest string, whole <-chan string,
+	log fmt.Stringer) {
+	c := s.Dial()
+	defer c.Close()
+	c.Send("POST " + target + " HTTP/1.1\r\nHost: a\r\n" + rest)
+	if r.Stalls != nil {
+		<-r.Stalls
+		if a := s.Request("GET "+target, nil, ""); a.Text != "ok" {
+			t.Errorf("meanwhile: %d %q", a.StatusCode, a.Text)
+		}
+		r.GoOn <- true
+	}
+	a := c.Answer("POST")
+	switch {
+	case r.Want == "":
+		if a.StatusCode < 400 {
+			t.Errorf("%d %q", a.StatusCode, a.Text)
+		}
+	case a.StatusCode != 200:
+		t.Errorf("%d %q; log: %s", a.StatusCode, a.Text, log)
+	default:
+		if got := <-whole; got != r.Want {
+			t.Errorf("the upstream got %q, want %q", server.Clip(got), server.Clip(r.Want))
+		}
+	}
+	if len(whole) > 0 {
+		t.Errorf("the upstream got %q as whole", server.Clip(<-whole))
+	}
+}
