@@ -2,6 +2,7 @@ package conn_test
 
 import (
 	"fmt"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -159,4 +160,32 @@ func TestViewsDoNotAllocate(t *testing.T) {
 		return 204
 	}})
 	s.Dial().Do("GET", "GET / HTTP/1.1\r\nHost: a\r\nX-A: "+strings.Repeat("b", 100)+"\r\n\r\n")
+}
+
+// TestStringsCopyLittle: whoever asks for parts of the target has no copy of the fields made, and
+// strings of both remain what they were.
+func TestStringsCopyLittle(t *testing.T) {
+	large := strings.Repeat("b", 12<<10)
+	s := start(t, plain, conn.Config{Handler: func(req *conn.Request, resp *conn.Response) int {
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		query, target := req.RawQuery(), req.Target()
+		runtime.ReadMemStats(&after)
+		if n := after.TotalAlloc - before.TotalAlloc; n >= 6<<10 {
+			t.Errorf("%d bytes were allocated for a query", n)
+		}
+		host, method := req.Host(), req.Method()
+		field := req.Header().Get("X-A")
+		for _, s := range [][2]string{{query, "c=d"}, {target, "/p?c=d"}, {host, "a"}, {method, "MAKE"},
+			{field, large}, {req.RawQuery(), "c=d"}} {
+			if s[0] != s[1] {
+				t.Errorf("got %.20q, want %.20q", s[0], s[1])
+			}
+		}
+		return 204
+	}})
+	a := s.Dial().Do("MAKE", "MAKE /p?c=d HTTP/1.1\r\nHost: a\r\nX-A: "+large+"\r\n\r\n")
+	if a.StatusCode != 204 {
+		t.Error(a.Status)
+	}
 }

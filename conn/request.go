@@ -19,8 +19,8 @@ import (
 // Request is a request as its handler sees it, with what the handler's thread can wait for.
 //
 // A Request belongs to that thread, and is valid until the handler returns. Strings may be kept.
-// They are parts of one copy of the head, which is made when the handler asks for the first of
-// them.
+// They are parts of a copy of the head, which is made when the handler asks for the first of them:
+// of the whole head, or, while it asks for parts of the target alone, of what ends with the target.
 //
 // The server uses a Request and its Response again, for any client. So a goroutine that outlives
 // the handler, or another handler, must not have them: it takes with it what it needs. If it uses
@@ -51,7 +51,7 @@ type Request struct {
 
 // noted is what was found out, or set, about one request. Nothing of it is left for the next one.
 type noted struct {
-	text      string // copy of raw
+	text      string // copy of raw, or of its beginning, as far as strings were asked for
 	path      []byte // decoded and clean: part of raw, in pathBuf, or of rewritten
 	sent      sent
 	segments  []byte // see SegmentsView; nil: not made yet
@@ -120,13 +120,19 @@ func (r *Request) compact() {
 	r.head.Fields = slices.Clip(slices.Clone(r.head.Fields))
 }
 
+// string returns a part of raw. Most handlers want the path or the query alone, and a browser's
+// fields are ten times as long.
 func (r *Request) string(s http1.Span) string {
 	r.live()
 	if s.Len() == 0 {
 		return ""
 	}
-	if r.text == "" {
-		r.text = string(r.raw)
+	if int(s.End) > len(r.text) {
+		n := len(r.raw)
+		if s.End <= r.head.Target.End {
+			n = int(r.head.Target.End)
+		}
+		r.text = string(r.raw[:n])
 	}
 	return r.text[s.Start:s.End]
 }
