@@ -7,6 +7,7 @@
 package helloworld
 
 import (
+	"bytes"
 	"net/http"
 	"net/url"
 	"strings"
@@ -21,17 +22,22 @@ func Register(r *handlers.Registry) { r.HandleFunc("hello_world", Serve) }
 var greeting = []byte("Hello, world!")
 
 // Serve answers every method with "Hello, world!", or "Hello, N!" if the query has name=N. It is a
-// conn.Handler; without a query it allocates nothing.
+// conn.Handler; it allocates nothing unless it greets somebody.
 func Serve(req *conn.Request, resp *conn.Response) int {
 	resp.Header().Set("Content-Type", "text/plain; charset=utf-8")
-	if query := req.RawQuery(); query != "" {
-		if name := nameIn(query); name != "" {
+	if mayHaveName(req.Layer().QueryView()) {
+		if name := nameIn(req.RawQuery()); name != "" {
 			resp.SetBody([]byte("Hello, " + name + "!"))
 			return http.StatusOK
 		}
 	}
 	resp.SetBody(greeting)
 	return http.StatusOK
+}
+
+// mayHaveName reports whether nameIn may find a name in a query.
+func mayHaveName(query []byte) bool {
+	return bytes.IndexByte(query, '%') >= 0 || bytes.Contains(query, []byte("name="))
 }
 
 // nameIn returns the first name of a raw query. What is no UTF-8 is replaced: the answer says that

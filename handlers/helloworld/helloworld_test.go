@@ -46,9 +46,11 @@ func TestHelloWorld(t *testing.T) {
 func TestAllocations(t *testing.T) {
 	modes.Run(t, func(t *testing.T, m modes.Mode) {
 		s := module.Start(t, m, "/", helloworld.Serve)
-		if n := s.Allocs(
-			"GET /hello HTTP/1.1\r\nHost: test.example\r\nUser-Agent: test\r\nAccept: */*\r\n\r\n"); n != 0 {
-			t.Errorf("%v allocations", n)
+		for _, target := range []string{"/hello", "/hello?page=1"} {
+			if n := s.Allocs("GET " + target +
+				" HTTP/1.1\r\nHost: test.example\r\nUser-Agent: test\r\nAccept: */*\r\n\r\n"); n != 0 {
+				t.Errorf("%s: %v allocations", target, n)
+			}
 		}
 	}, modes.Plain, modes.Direct)
 }
