@@ -2,6 +2,7 @@ package conn_test
 
 import (
 	"io"
+	"net"
 	"runtime"
 	"strings"
 	"testing"
@@ -69,6 +70,39 @@ func TestPlainRequestIsFree(t *testing.T) {
 			if n := after.Ctls - before.Ctls; n != 0 {
 				t.Errorf("%d calls of epoll_ctl", n)
 			}
+		}
+	}, plain, direct)
+}
+
+// TestOneRequestIsReadAtOnce: a connection whose request is there when it is accepted, and that ends
+// behind the answer, costs no epoll_ctl, and no turn of the loop between the two.
+func TestOneRequestIsReadAtOnce(t *testing.T) {
+	ci.Without(t, invariants.Enabled, "short reads and writes cost epoll_ctl")
+	run(t, func(t *testing.T, m mode) {
+		s := start(t, m, conn.Config{Handler: hello})
+		const n = 20
+		var before, after loop.Stats
+		block, blocked := make(chan struct{}), make(chan struct{})
+		s.On(func(l *loop.Loop) {
+			before = l.Stats()
+			must.Do(t, l.Post(func() { close(blocked); <-block })) // until all requests are there
+		})
+		<-blocked
+		var all []net.Conn
+		for range n {
+			c := s.Dial()
+			send(t, c, strings.Replace(get, "\r\n\r\n", "\r\nConnection: close\r\n\r\n", 1))
+			all = append(all, c)
+		}
+		close(block)
+		for _, c := range all {
+			if a := answers(t, c, "GET"); len(a) != 1 || a[0].StatusCode != 200 {
+				t.Fatal(a)
+			}
+		}
+		s.On(func(l *loop.Loop) { after = l.Stats() })
+		if n := after.Ctls - before.Ctls; n != 0 {
+			t.Errorf("%d calls of epoll_ctl", n)
 		}
 	}, plain, direct)
 }

@@ -26,6 +26,7 @@ const logInterval = 60_000
 // Acceptor is ready for use.
 type Acceptor struct {
 	closing    bool          // Listener.Close was called
+	more       bool          // the last call has accepted one, and none has found the end since
 	turn       int           // calls of accept4 since other threads had their turn
 	failed     int           // calls that failed since a connection was accepted
 	backOff    time.Duration // the last one; 0 once all waiting connections were accepted
@@ -55,17 +56,20 @@ func (a *Acceptor) Accept(t *Thread, d *Descriptor) (fd int, remote netip.AddrPo
 		}
 		last := a.closing || l.Stopping()
 		l.keepSpare() // the last connection may have taken it
-		fd, errno := sysio.Accept(int(d.fd), &sa)
+		fd, errno := -1, unix.EAGAIN
+		if !a.more || sysio.Ready(int(d.fd), in) != 0 {
+			fd, errno = sysio.Accept(int(d.fd), &sa)
+		}
 		if errno == unix.EMFILE || errno == unix.ENFILE {
 			fd, errno = l.acceptSpare(int(d.fd), &sa, errno)
 		}
 		switch errno {
 		case 0:
-			a.failed = 0
+			a.failed, a.more = 0, true
 			return fd, remoteAddr(&sa), nil
 		case unix.EAGAIN:
 			d.edges.move(in, emptied)
-			a.turn, a.backOff = 0, 0
+			a.turn, a.more, a.backOff = 0, false, 0
 			if a.logged {
 				l.log.Info("loop: accepting again, no connection waits")
 				a.logged = false

@@ -120,12 +120,12 @@
 //	                                          up, its client leaves, its scope is canceled
 //	ended              none       nothing     its descriptor is closed, its record is free
 //
-// A new thread is idle after Attach, and queued after Go. To wait for its own is WantRead,
-// WantWrite and WantReadWrite; every other wait is for sources: Sleep, AwaitRead, AwaitAny, Await,
-// Join. A thread whose own socket is among its sources waits for both. If the Task of an idle
-// thread has returned Suspend, input does not move the thread, and IdleTimeout moves it to queued.
-// From each state but running, kill moves a thread to ended: when the grace period of a stop is
-// over, when epoll_wait fails, and when the thread that has started it is killed.
+// A new thread is idle after Attach, and queued after AttachReady and Go. To wait for its own is
+// WantRead, WantWrite and WantReadWrite; every other wait is for sources: Sleep, AwaitRead,
+// AwaitAny, Await, Join. A thread whose own socket is among its sources waits for both. If the Task
+// of an idle thread has returned Suspend, input does not move the thread, and IdleTimeout moves it
+// to queued. From each state but running, kill moves a thread to ended: when the grace period of a
+// stop is over, when epoll_wait fails, and when the thread that has started it is killed.
 //
 // The package says "end" of threads only, for the move to the last state, apart from the end of
 // input. A wait returns, and so does a Task; a scope closes; a claim and a raw descriptor are

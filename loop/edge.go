@@ -19,6 +19,7 @@ type edge uint8
 
 const (
 	unknown edge = iota // epoll was not asked for it
+	drained             // nor for this one, and a read or write has found the end of it
 	armed               // epoll was asked, and the next event is still to come
 	fired               // an event came, and no read or write has found the end of it yet
 	dead                // the descriptor is out of epoll, and no event comes any more
@@ -41,14 +42,14 @@ const (
 //
 // Data that arrives between a read that finds nothing and the wait is not lost. If the direction is
 // armed, epoll reports it. If it has fired, the read has armed it, and epoll's edge comes with the
-// data. If it is unknown, asking makes epoll look at the socket.
+// data. If it is unknown or drained, asking makes epoll look at the socket.
 var moves = [numMoves][numEdges]edge{
-	//         unknown  armed  fired  dead
-	requested:      {armed, armed, armed, dead},
-	otherRequested: {unknown, armed, armed, dead},
-	emptied:        {unknown, armed, armed, dead},
-	reported:       {unknown, fired, fired, dead},
-	removed:        {dead, dead, dead, dead},
+	//         unknown  drained  armed  fired  dead
+	requested:      {armed, armed, armed, armed, dead},
+	otherRequested: {unknown, drained, armed, armed, dead},
+	emptied:        {drained, drained, armed, armed, dead},
+	reported:       {unknown, unknown, fired, fired, dead},
+	removed:        {dead, dead, dead, dead, dead},
 }
 
 // move moves the directions that are among the events, IN and OUT.
@@ -68,6 +69,9 @@ func (e *edges) armed(events uint16) bool {
 
 // dead reports whether the descriptor is out of epoll, which both directions are at once.
 func (e *edges) dead() bool { return e.read == dead }
+
+// outside reports whether epoll was asked for nothing of the descriptor yet.
+func (e *edges) outside() bool { return e.read < armed && e.write < armed }
 
 // known returns the events that epoll was asked for.
 func (e *edges) known() (events uint16) {

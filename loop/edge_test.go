@@ -12,13 +12,13 @@ import (
 func TestEdgeMoves(t *testing.T) {
 	const in, out = uint16(unix.EPOLLIN), uint16(unix.EPOLLOUT)
 	after := map[string]map[string]string{
-		"requested": {"unknown": "armed", "armed": "armed", "fired": "armed", "dead": "dead"},
+		"requested": {"unknown": "armed", "drained": "armed", "armed": "armed", "fired": "armed", "dead": "dead"},
 		// EPOLL_CTL_MOD looks at the descriptor anew for all the events in its mask.
-		"besides": {"unknown": "unknown", "armed": "armed", "fired": "armed", "dead": "dead"},
+		"besides": {"unknown": "unknown", "drained": "drained", "armed": "armed", "fired": "armed", "dead": "dead"},
 		// After EAGAIN the next data is an edge, but only if epoll was asked for it.
-		"emptied":  {"unknown": "unknown", "armed": "armed", "fired": "armed", "dead": "dead"},
-		"reported": {"unknown": "unknown", "armed": "fired", "fired": "fired", "dead": "dead"},
-		"removed":  {"unknown": "dead", "armed": "dead", "fired": "dead", "dead": "dead"},
+		"emptied":  {"unknown": "drained", "drained": "drained", "armed": "armed", "fired": "armed", "dead": "dead"},
+		"reported": {"unknown": "unknown", "drained": "unknown", "armed": "fired", "fired": "fired", "dead": "dead"},
+		"removed":  {"unknown": "dead", "drained": "dead", "armed": "dead", "fired": "dead", "dead": "dead"},
 	}
 	if len(after) != loop.NumMoves || len(loop.EdgeStates) != loop.NumEdges {
 		t.Fatalf("%d moves of %d, %d states of %d", len(after), loop.NumMoves,
@@ -65,6 +65,9 @@ func TestEdgeMoves(t *testing.T) {
 			}
 			if got := e.Known(); got != known {
 				t.Errorf("%s, %s: epoll knows %#x, want %#x", read, write, got, known)
+			}
+			if outside := known == 0 && read != "dead" && write != "dead"; e.Outside() != outside {
+				t.Errorf("%s, %s: outside %v", read, write, !outside)
 			}
 			if e.Dead() != (read == "dead") {
 				t.Errorf("%s, %s: dead %v", read, write, e.Dead())

@@ -132,7 +132,9 @@ var (
 		"requested": requested, "besides": otherRequested, "emptied": emptied, "reported": reported,
 		"removed": removed,
 	}
-	EdgeStates = []string{unknown: "unknown", armed: "armed", fired: "fired", dead: "dead"}
+	EdgeStates = []string{
+		unknown: "unknown", drained: "drained", armed: "armed", fired: "fired", dead: "dead",
+	}
 )
 
 // NumMoves and NumEdges are how many rows and columns the table has.
@@ -153,6 +155,7 @@ func (e *Edges) States() (read, write string) { return EdgeStates[e.e.read], Edg
 // Armed, Dead and Known are what a loop asks of them.
 func (e *Edges) Armed(events uint16) bool { return e.e.armed(events) }
 func (e *Edges) Dead() bool               { return e.e.dead() }
+func (e *Edges) Outside() bool            { return e.e.outside() }
 func (e *Edges) Known() uint16            { return e.e.known() }
 
 // PutOffMost is how many pieces are put off at most.

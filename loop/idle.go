@@ -147,7 +147,7 @@ func (l *Loop) endIdle(t *Thread) bool {
 	case t.idle.evenWithInput:
 		l.end(t)
 		return true
-	case t.own.flags&queued != 0:
+	case t.own.flags&queued != 0 && !t.own.edges.outside(): // else it is one of AttachReady's
 	case sysio.Unread(int(t.own.fd)):
 		l.ready(t, byEvent)
 	default:

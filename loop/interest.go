@@ -49,14 +49,20 @@ func (d *Descriptor) poll(events uint16) bool {
 
 // add registers d, whose thread, fd and flags are set, and asks epoll for the events.
 func (l *Loop) add(d *Descriptor, events uint16) error {
-	fd := int(d.fd)
 	l.gen++
 	d.gen = l.gen
 	d.edges = edges{}
-	if e := l.epollCtl(d, unix.EPOLL_CTL_ADD, events); e != nil {
+	if e := l.epollCtl(d, events); e != nil {
 		return e
 	}
-	if fd >= len(l.table) { // only now: fd may be any number until epoll has taken it
+	l.enterTable(d) // only now: fd may be any number until epoll has taken it
+	return nil
+}
+
+// enterTable gives d the slot of its number, which is an open descriptor's.
+func (l *Loop) enterTable(d *Descriptor) {
+	fd := int(d.fd)
+	if fd >= len(l.table) {
 		grown := make([]*Descriptor, max(fd+1, len(l.table)+len(l.table)/4, 64))
 		copy(grown, l.table)
 		l.table = grown
@@ -67,7 +73,6 @@ func (l *Loop) add(d *Descriptor, events uint16) error {
 		l.evict(old)
 	}
 	l.table[fd] = d
-	return nil
 }
 
 // evict takes the slot away from d, and wakes the threads that wait for d.
@@ -98,7 +103,7 @@ func (l *Loop) arm(d *Descriptor) (over bool) {
 	if d.edges.dead() {
 		return true
 	}
-	if l.epollCtl(d, unix.EPOLL_CTL_MOD, events) != nil {
+	if l.epollCtl(d, events) != nil {
 		// The descriptor was closed under its thread, which learns that from its next read or
 		// write.
 		d.edges.move(in|out, removed)
@@ -107,9 +112,24 @@ func (l *Loop) arm(d *Descriptor) (over bool) {
 	return false
 }
 
-// epollCtl asks epoll for the events of d, besides those that it was asked for before. op is
-// EPOLL_CTL_ADD or EPOLL_CTL_MOD. All calls of epoll_ctl that ask for events are here.
-func (l *Loop) epollCtl(d *Descriptor, op int, events uint16) error {
+// enterEpoll makes epoll report the events of a descriptor of AttachReady, before its thread waits:
+// whether its client leaves, at least. If epoll has no room for it, the socket is shut, which its
+// thread learns from its next read or write.
+func (l *Loop) enterEpoll(d *Descriptor) {
+	if err := l.epollCtl(d, d.flags.awaited()|in); err != nil {
+		l.log.Error("loop: connection closed, epoll does not take it", "error", err)
+		_ = unix.Shutdown(int(d.fd), unix.SHUT_RDWR)
+		d.edges.move(in|out, removed)
+	}
+}
+
+// epollCtl asks epoll for the events of d, besides those that it was asked for before. All calls of
+// epoll_ctl that ask for events are here.
+func (l *Loop) epollCtl(d *Descriptor, events uint16) error {
+	op := unix.EPOLL_CTL_MOD
+	if d.edges.outside() {
+		op = unix.EPOLL_CTL_ADD
+	}
 	mask := uint32(d.edges.known()|events) | unix.EPOLLET
 	if d.flags&rawFD == 0 {
 		mask |= rdhup
@@ -127,7 +147,7 @@ func (l *Loop) epollCtl(d *Descriptor, op int, events uint16) error {
 // CloseDescriptor): if the description lives on elsewhere (dup, fork), close does not take it out
 // of epoll, and its events go on.
 func (l *Loop) remove(d *Descriptor) {
-	if !d.edges.dead() {
+	if !d.edges.dead() && !d.edges.outside() {
 		l.stats.Ctls++
 		_ = sysio.EpollCtl(l.epfd, unix.EPOLL_CTL_DEL, int(d.fd), 0, 0)
 	}

@@ -400,26 +400,33 @@ func (l *Loop) resume(t *Thread) (replaced bool) {
 		l.end(t)
 	case code == coro.Abort:
 		l.kill(t)
-	case code == coro.Yield:
-		l.unlistIfFirst(t)
-		t.own.flags = t.own.flags.next(code)
-		if v.FD() == lowPriority {
-			l.enqueue(&l.lowPriority, t, byEvent)
-		} else {
-			l.ready(t, byEvent)
-		}
 	default:
-		l.unlistIfFirst(t)
-		t.own.flags = t.own.flags.next(code)
+		l.yielded(t, v)
+	}
+	return false
+}
+
+// yielded acts on what t, which goes on later, has yielded.
+func (l *Loop) yielded(t *Thread, v coro.Value) {
+	l.unlistIfFirst(t)
+	t.own.flags = t.own.flags.next(v.Code())
+	if t.own.fd >= 0 && t.own.edges.outside() {
+		l.enterEpoll(&t.own)
+	}
+	switch {
+	case v.Code() != coro.Yield:
 		d := &t.own
-		if code >= coro.AsyncAwaitRead {
+		if v.Code() >= coro.AsyncAwaitRead {
 			d = l.table[v.FD()] // which the thread has claimed
 		}
 		if l.arm(d) {
 			l.ready(t, byEvent)
 		}
+	case v.FD() == lowPriority:
+		l.enqueue(&l.lowPriority, t, byEvent)
+	default:
+		l.ready(t, byEvent)
 	}
-	return false
 }
 
 // enter makes t the running thread, on c.
@@ -451,6 +458,9 @@ func (l *Loop) taskReturned(c *coro.Coro, v coro.Value) {
 		t.more = nil // an idle thread takes as little memory as possible
 	}
 	t.own.flags = t.own.flags.next(v.Code())
+	if t.own.fd >= 0 && t.own.edges.outside() {
+		l.enterEpoll(&t.own)
+	}
 	if v.Code() != coro.Yield && !l.arm(&t.own) {
 		return
 	}

@@ -117,7 +117,7 @@ func (d *Descriptor) sendAll(p []byte) (left []byte, errno syscall.Errno) {
 // threads that wait for d: their next call returns the error.
 func (l *Loop) awaitRoom(d *Descriptor, r *remainder, errno syscall.Errno) {
 	if errno == unix.EAGAIN {
-		if d.edges.armed(out) || !d.edges.dead() && l.epollCtl(d, unix.EPOLL_CTL_MOD, out) == nil {
+		if d.edges.armed(out) || !d.edges.dead() && l.epollCtl(d, out) == nil {
 			return
 		}
 		errno = unix.EPIPE // no event comes any more

@@ -74,7 +74,7 @@ func (l *Loop) reregisterRawFD(d *Shared, events uint16) bool {
 	if d.edges.dead() && awaited != 0 {
 		return true // it has hung up, and the waits are going to return
 	}
-	if d.edges.dead() || l.epollCtl(&d.Descriptor, unix.EPOLL_CTL_MOD, awaited|events) != nil {
+	if d.edges.dead() || l.epollCtl(&d.Descriptor, awaited|events) != nil {
 		l.evict(&d.Descriptor)
 		return false
 	}

@@ -37,8 +37,8 @@ func (d *Descriptor) Recv(p []byte) (int, syscall.Errno) {
 	return n, errno
 }
 
-// Unread reports whether Recv may find input: an event has come since a read last found none.
-func (d *Descriptor) Unread() bool { return d.edges.read != armed }
+// Unread reports whether Recv may find input: no read has found none, or an event has come since.
+func (d *Descriptor) Unread() bool { return d.edges.read != armed && d.edges.read != drained }
 
 // Send writes to a socket, as send(2). more announces that further data follows at once (MSG_MORE).
 // With an empty p it only sends what was put off, and its error says whether all of that was sent.

@@ -168,15 +168,40 @@ func (l *Loop) Attach(t *Thread, fd int, task Task, timeout time.Duration) error
 	if l.stop.killed {
 		return net.ErrClosed
 	}
-	t.own = Descriptor{thread: t, fd: int32(fd), flags: sole | mask(in)}
-	t.loop, t.task = l, task
+	l.initAttached(t, fd, task)
 	if err := l.add(&t.own, in); err != nil {
 		return err
 	}
+	l.beginAttached(t, timeout)
+	return nil
+}
+
+// AttachReady is Attach for a socket whose peer has probably sent something: task.Run is called in
+// this turn. Epoll gets to know the socket when t first waits. If all is done before that, epoll
+// never does, which saves a tenth of a connection with one request. If epoll has no room for the
+// socket then (epoll_ctl(2), ENOSPC), that is logged, and t's reads find the end of the stream.
+func (l LoopLayer) AttachReady(t *Thread, fd int, task Task, timeout time.Duration) error {
+	if l.stop.killed {
+		return net.ErrClosed
+	}
+	l.initAttached(t, fd, task)
+	l.gen++
+	t.own.gen = l.gen
+	l.enterTable(&t.own)
+	l.beginAttached(t, timeout)
+	t.Layer().WakeThisTurn()
+	return nil
+}
+
+func (l *Loop) initAttached(t *Thread, fd int, task Task) {
+	t.own = Descriptor{thread: t, fd: int32(fd), flags: sole | mask(in)}
+	t.loop, t.task = l, task
+}
+
+func (l *Loop) beginAttached(t *Thread, timeout time.Duration) {
 	t.timer.Init((*alarm)(t))
 	l.threads++
 	t.Layer().IdleTimeout(timeout)
-	return nil
 }
 
 // Go starts a green thread that runs f, detached from the caller and without a descriptor of its
