@@ -11,13 +11,37 @@ import (
 
 // Settings are the keys that proxy, fastcgi, uwsgi and scgi have in common.
 type Settings struct {
-	Balance  string  `toml:"balance" default:"round_robin" oneof:"round_robin least_conn random hash ip_hash"`
-	Hash     string  `toml:"hash"`
-	Sticky   Sticky  `toml:"sticky"`
-	Split    []Split `toml:"split"`
-	SplitBy  string  `toml:"split_by" default:"{address}"`
-	MaxConns int     `toml:"max_conns" min:"0"`
-	MaxQueue int     `toml:"max_queue" min:"0" default:"1024"`
+	Upstream string `toml:"upstream"`
+	Shared   `toml:",inline"`
+
+	Split   []Split `toml:"split"`
+	SplitBy string  `toml:"split_by" default:"{address}"`
+
+	Underscores      bool `toml:"underscores"`
+	RequestBuffering bool `toml:"request_buffering" default:"true"`
+	// With this default, an upload that stands still holds 24 KiB, with its stack and input.
+	RequestMemory     conn.Size `toml:"request_memory" min:"1KiB" max:"16MiB" default:"12KiB"`
+	ResponseBuffering conn.Size `toml:"response_buffering" min:"0B" default:"64MiB"`
+	MaxHeaderSize     conn.Size `toml:"max_header_size" min:"1KiB" max:"16MiB" default:"64KiB"`
+	HideHeader        []string  `toml:"hide_header"`
+	AccelRoot         string    `toml:"accel_root"`
+	AccelRedirect     bool      `toml:"accel_redirect"`
+	IgnoreClientAbort bool      `toml:"ignore_client_abort"`
+
+	Intercept `toml:",inline"`
+}
+
+// UpstreamName returns the name of the [[upstream]] that the route uses, "" if it has addresses of
+// its own.
+func (s *Settings) UpstreamName() string { return s.Upstream }
+
+// Shared are the keys that stand in the route, or in the [[upstream]] that it uses.
+type Shared struct {
+	Balance  string `toml:"balance" default:"round_robin" oneof:"round_robin least_conn random hash ip_hash"`
+	Hash     string `toml:"hash"`
+	Sticky   Sticky `toml:"sticky"`
+	MaxConns int    `toml:"max_conns" min:"0"`
+	MaxQueue int    `toml:"max_queue" min:"0" default:"1024"`
 
 	MaxFails    int           `toml:"max_fails" min:"-1" default:"3"`
 	FailTimeout time.Duration `toml:"fail_timeout" min:"1ms" default:"10s"`
@@ -32,19 +56,6 @@ type Settings struct {
 	ConnectTimeout time.Duration `toml:"connect_timeout" min:"1ms" default:"5s"`
 	SendTimeout    time.Duration `toml:"send_timeout" min:"1ms" default:"60s"`
 	ReadTimeout    time.Duration `toml:"read_timeout" min:"1ms" default:"60s"`
-
-	Underscores      bool `toml:"underscores"`
-	RequestBuffering bool `toml:"request_buffering" default:"true"`
-	// With this default, an upload that stands still holds 24 KiB, with its stack and input.
-	RequestMemory     conn.Size `toml:"request_memory" min:"1KiB" max:"16MiB" default:"12KiB"`
-	ResponseBuffering conn.Size `toml:"response_buffering" min:"0B" default:"64MiB"`
-	MaxHeaderSize     conn.Size `toml:"max_header_size" min:"1KiB" max:"16MiB" default:"64KiB"`
-	HideHeader        []string  `toml:"hide_header"`
-	AccelRoot         string    `toml:"accel_root"`
-	AccelRedirect     bool      `toml:"accel_redirect"`
-	IgnoreClientAbort bool      `toml:"ignore_client_abort"`
-
-	Intercept `toml:",inline"`
 }
 
 // Gateway are the keys that fastcgi, uwsgi and scgi have in common.

@@ -35,7 +35,7 @@ func (t Table) Decode(dst any) bool {
 }
 
 func (t Table) decode(v reflect.Value) {
-	known, rest := t.fields(v)
+	known, rest := t.fields(v, nil)
 	others := map[string]any{}
 	for key, value := range t.values {
 		if !slices.Contains(known, key) {
@@ -56,6 +56,27 @@ func (t Table) decode(v reflect.Value) {
 	}
 }
 
+// Fill is Decode for those of the given keys that the struct has. It returns those that only the
+// table has. A default that the struct has not is no longer noted as in force.
+func (t Table) Fill(dst any, keys []string) (unknown []string) {
+	has := Keys(dst)
+	var common []string
+	for _, key := range keys {
+		switch {
+		case slices.Contains(has, key):
+			common = append(common, key)
+		case t.Has(key):
+			unknown = append(unknown, key)
+		default:
+			t.Disregard(key)
+		}
+	}
+	if len(common) > 0 {
+		t.fields(reflect.ValueOf(dst).Elem(), common)
+	}
+	return unknown
+}
+
 // gone returns why structs of type t have a key no more; "": they had none of that name.
 func gone(t reflect.Type, key string) string {
 	for i := range t.NumField() {
@@ -67,19 +88,21 @@ func gone(t reflect.Type, key string) string {
 }
 
 // fields fills the fields of v, and returns their keys and the field for the rest, if there is one.
-func (t Table) fields(v reflect.Value) (known []string, rest reflect.Value) {
+// only are the keys to fill; nil: all.
+func (t Table) fields(v reflect.Value, only []string) (known []string, rest reflect.Value) {
 	for i := range v.NumField() {
 		tag, ok := v.Type().Field(i).Tag.Lookup("toml")
 		switch {
 		case !ok || tag == "-":
+		case tag == ",inline":
+			more, _ := t.fields(v.Field(i), only)
+			known = append(known, more...)
+		case only != nil && !slices.Contains(only, tag):
 		case tag == ",table":
 			v.Field(i).Set(reflect.ValueOf(t))
 		case tag == ",switch": // see File.value
 		case tag == ",rest":
 			rest = v.Field(i)
-		case tag == ",inline":
-			more, _ := t.fields(v.Field(i))
-			known = append(known, more...)
 		default:
 			known = append(known, tag)
 			if value, ok := t.values[tag]; ok {

@@ -10,11 +10,14 @@ package around
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"sync/atomic"
 
 	"github.com/lwango/lwango/handlers"
 	"github.com/lwango/lwango/internal/base/metrics"
+	"github.com/lwango/lwango/internal/base/settings"
 	"github.com/lwango/lwango/internal/content/coding"
+	"github.com/lwango/lwango/internal/upstream"
 	"github.com/lwango/lwango/loop"
 )
 
@@ -57,6 +60,9 @@ type Process interface {
 	// Upstreams gives the server the upstreams of the handler.
 	Upstreams(u metrics.Upstreams)
 
+	// Shared returns the [[upstream]] of that name; nil: there is none.
+	Shared(name string) *Shared
+
 	// Counts returns the counters of a handler, or layer, of the route or the site. of is the value of
 	// k.Label. They go on over reloads.
 	Counts(k *metrics.Kind, of string) []atomic.Int64
@@ -64,6 +70,14 @@ type Process interface {
 	// LargerBodies tells the server, at the start, that a handler behind the route's limit takes
 	// request bodies of so many bytes, whatever max_body_size is. See conn.Body.ReplaceLimit.
 	LargerBodies(bytes int64)
+}
+
+// Shared is an [[upstream]], which several routes use. It changes only while routes are built.
+type Shared struct {
+	Table settings.Table
+	Log   *slog.Logger
+	// Group is made by the first route that is built; nil: none was.
+	Group *upstream.Group
 }
 
 // Of returns the Context of the route of env.
@@ -102,6 +116,7 @@ func (None) Reads(string)                                    {}
 func (None) Depends(handlers.Dependence)                     {}
 func (None) Upstreams(metrics.Upstreams)                     {}
 func (None) LargerBodies(int64)                              {}
+func (None) Shared(string) *Shared                           { return nil }
 func (None) Counts(k *metrics.Kind, _ string) []atomic.Int64 { return k.New() }
 func (None) Count() func() (*metrics.Snapshot, error) {
 	return func() (*metrics.Snapshot, error) { return nil, errors.New("no server serves this route") }

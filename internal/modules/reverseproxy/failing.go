@@ -31,10 +31,10 @@ func (r *Route) readFailing(s *upstream.Settings) error {
 	s.Circuit = &upstream.Circuit{Percent: c.Errors, Least: c.Requests, Window: c.Window, Open: c.Open,
 		Changed: func(name string, open bool, failed, requests int) {
 			if open {
-				r.Log.Warn(r.Module+": upstream gets no requests, too many have failed", "upstream", name,
+				r.report.Warn(r.Module+": upstream gets no requests, too many have failed", "upstream", name,
 					"failed", failed, "requests", requests, "open", c.Open)
 			} else {
-				r.Log.Info(r.Module+": upstream gets requests again", "upstream", name)
+				r.report.Info(r.Module+": upstream gets requests again", "upstream", name)
 			}
 		}}
 	return nil

@@ -22,10 +22,13 @@ const HealthRead = 64 << 10
 func checks(h *upstreams.Health) bool { return h.Path != "" || h.Type == "tcp" }
 
 // CheckDescriptors returns how many descriptors checks have at most, where the route's own
-// addresses are these: one for each address.
+// addresses are these: one for each address. Those of an [[upstream]] are counted where it stands.
 func CheckDescriptors(s *upstreams.Settings, own []string) int {
 	if !checks(&s.Health) {
 		return 0
+	}
+	if s.Upstream != "" {
+		own = nil
 	}
 	return len(Addresses(s, own))
 }
@@ -75,9 +78,9 @@ func (r *Route) check(s *upstream.Settings) error {
 		ServerName: r.checkName(),
 		Changed: func(name string, out bool, err error) {
 			if out {
-				r.Log.Warn(r.Module+": upstream taken out", "upstream", name, "error", err)
+				r.report.Warn(r.Module+": upstream taken out", "upstream", name, "error", err)
 			} else {
-				r.Log.Info(r.Module+": upstream works again", "upstream", name)
+				r.report.Info(r.Module+": upstream works again", "upstream", name)
 			}
 		},
 	}
@@ -91,21 +94,15 @@ func (r *Route) checkName() string {
 	return strings.Trim(name, "[]")
 }
 
-// Watch has the upstreams checked, if there are checks, and files of TLS read again, once the
-// module is built.
+// Watch has the upstreams checked that the route has made, if there are checks, and files of TLS
+// read again, once the module is built.
 func (r *Route) Watch() {
-	groups := []*upstream.Group{r.Group}
-	if r.split != nil {
-		for _, g := range r.split.groups {
-			groups = append(groups, g.Group)
-		}
-	}
-	for _, g := range groups {
+	for _, g := range r.own {
 		if g.Check != nil {
 			r.Env.Background(g.Watch)
 		}
 		if g.HasFiles() {
-			r.Env.Background(func(ctx context.Context) { g.WatchFiles(ctx, r.Log) })
+			r.Env.Background(func(ctx context.Context) { g.WatchFiles(ctx, r.report) })
 		}
 	}
 }

@@ -46,10 +46,12 @@ type Route struct {
 	name *key // for TLS, set by Security; nil: all requests have the same
 
 	// Set by Open.
-	cookies *stickyCookie   // nil: none
-	key     *key            // for balance; nil: none
-	Group   *upstream.Group // of the requests that split has not
-	split   *split          // nil: it has none
+	cookies *stickyCookie     // nil: none
+	key     *key              // for balance; nil: none
+	Group   *upstream.Group   // of the requests that split has not
+	own     []*upstream.Group // those that no other route has made
+	report  *slog.Logger      // of what happens to upstreams
+	split   *split            // nil: it has none
 	accel   Accel
 
 	intercepted []statusRange
@@ -62,6 +64,14 @@ func (r *Route) Open(p *upstream.Pool, more upstream.Settings, missing error,
 	accel Accel) (err error) {
 	s := r.Settings
 	more.Dir = r.Env.Dir
+	r.report = r.Log
+	shared := around.Of(r.Env).Shared(s.Upstream)
+	switch {
+	case shared != nil:
+		r.report = shared.Log
+	case s.Upstream != "":
+		return handlers.BadKey("upstream", "there is no [[upstream]] %q", s.Upstream)
+	}
 	if err := r.balance(&more); err != nil {
 		return err
 	}
@@ -80,16 +90,9 @@ func (r *Route) Open(p *upstream.Pool, more upstream.Settings, missing error,
 	more.MaxConns, more.MaxQueue, more.QueueTimeout = s.MaxConns, s.MaxQueue, s.QueueTimeout
 	more.ConnectTimeout = s.ConnectTimeout
 	more.ConnectFailed = func(name string, err error) {
-		r.Log.Warn(r.Module+": upstream not reached", "upstream", name, "error", err)
+		r.report.Warn(r.Module+": upstream not reached", "upstream", name, "error", err)
 	}
-	switch r.Group, err = p.Group(more); {
-	case err != nil || missing == nil:
-	case len(more.Addresses) == 0:
-		err = missing
-	case r.Group.Primaries() == 0:
-		err = errors.New("every address is a backup")
-	}
-	if err != nil {
+	if err := r.openGroup(p, more, missing, shared); err != nil {
 		return &handlers.KeyError{Key: "address", Err: err}
 	}
 	if err := r.readIntercept(); err != nil {
@@ -99,8 +102,33 @@ func (r *Route) Open(p *upstream.Pool, more upstream.Settings, missing error,
 		return err
 	}
 	r.accel = accel
-	around.Of(r.Env).Upstreams(r.Group)
 	return r.openSplit(p, more)
+}
+
+// openGroup makes the route's group, or takes that of shared, if a route before has made it.
+func (r *Route) openGroup(p *upstream.Pool, more upstream.Settings, missing error,
+	shared *around.Shared) (err error) {
+	if shared != nil && shared.Group != nil {
+		r.Group = shared.Group
+		return nil
+	}
+	switch r.Group, err = p.Group(more); {
+	case err != nil || missing == nil:
+	case len(more.Addresses) == 0:
+		err = missing
+	case r.Group.Primaries() == 0:
+		err = errors.New("every address is a backup")
+	}
+	if err != nil {
+		return err
+	}
+	r.own = append(r.own, r.Group)
+	if shared != nil {
+		shared.Group = r.Group
+	} else {
+		around.Of(r.Env).Upstreams(r.Group)
+	}
+	return nil
 }
 
 // Hides reports whether hide_header includes a name.

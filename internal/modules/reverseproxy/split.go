@@ -92,6 +92,7 @@ func (r *Route) openSplit(p *upstream.Pool, more upstream.Settings) (err error) 
 			return handlers.BadKey("split", "%s: address: %w", e.Name, err)
 		}
 		around.Of(r.Env).Upstreams(g)
+		r.own = append(r.own, g)
 		s.groups = append(s.groups, splitGroup{e, sum, g})
 	}
 	r.split = s

@@ -16,6 +16,7 @@
 //	confine.go      [confine], and which files a configuration names
 //	debug.go        [debug]
 //	reach.go        the listeners and schemes of a site; https addresses
+//	upstreams.go    [[upstream]], and what routes take from it
 //	streams.go      [[stream]]
 //	sites.go        from [[site]] tables to a router
 //	around.go       what sites and routes have in common: the layers around modules
@@ -101,6 +102,8 @@ type Config struct {
 	Compress Compression `toml:"compression"`
 	// CacheStore is where the answers are that routes with `cache` keep.
 	CacheStore CacheStore `toml:"cache"`
+	// Named are upstreams that several routes use, by their names.
+	Named []Upstream `toml:"upstream"`
 	// Streams are listeners whose connections are passed on to upstreams, whatever they speak.
 	Streams []tcpproxy.Settings `toml:"stream"`
 	// Sites are the virtual hosts.
@@ -245,6 +248,8 @@ type Route struct {
 	Internal bool           `toml:"internal"`
 	Around   Around         `toml:",inline"`
 	Rest     settings.Table `toml:",rest"`
+
+	upstream *Upstream // that its key upstream names; nil: it has none
 
 	cache   *Cache   // its own, or its site's; nil: none
 	depends []string // what its answers depend on besides the URL, in words

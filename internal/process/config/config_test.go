@@ -324,14 +324,14 @@ t.conf:6: site.route.error_pages: expected a status from 400 to 599, not "200"`}
 		{"keys of other tables",
 			"[[site]]\ntls = { cert = \"a\", key = \"b\" }\n[[site.rule]]\naccess_log = { path = \"a\" }\n" +
 				"grace = \"1s\"\n[site.limit]\nallow = \"10.0.0.0/8\"\nheaders = { a = \"b\" }",
-			`t.conf:2: site.tls: unknown key (it is a key of [[listener]] and [[stream]] and, with another meaning, of the whole file)
+			`t.conf:2: site.tls: unknown key (it is a key of [[listener]], [[upstream]] and [[stream]] and, with another meaning, of the whole file)
 t.conf:4: site.rule.access_log: unknown key (it is a key of [[stream]] and [[site]] and, with another meaning, of the whole file)
 t.conf:5: site.rule.grace: unknown key (grace belongs at the top of the file, above the first [table])
 t.conf:8: site.limit.headers: unknown key (it is the whole file's: write [headers])`},
 		{"keys of other tables, in large ones",
 			"[[site]]\naddress = \"*:80\"\n[[site.route]]\nprefix = \"/\"\nmodule = \"proxy\"\n" +
 				"address = \"127.0.0.1:1\"\naccess_log = { path = \"a\" }\nhttps = \"redirect\"",
-			`t.conf:2: site.address: unknown key (it is a key of [[listener]], [debug] and [[stream]])
+			`t.conf:2: site.address: unknown key (it is a key of [[listener]], [debug], [[upstream]] and [[stream]])
 t.conf:7: site.route.access_log: unknown key (it is a key of [[stream]] and [[site]] and, with another meaning, of the whole file)
 t.conf:8: site.route.https: unknown key (it is a key of [[site]])`},
 		// Keys that contradict each other.

@@ -83,6 +83,9 @@ func (c *Config) Explain(w io.Writer, request string) error {
 		q.Route = strings.TrimSuffix(r.Prefix, "/")
 		switch through(&r.Around) {
 		case rules.Passed:
+			if u := r.upstream; u != nil {
+				say(fmt.Sprintf("upstream (%s): %v", u.Table.Position(""), u))
+			}
 			if r.cache != nil {
 				say(fmt.Sprintf("cache (%s): %s", r.cache.Table.Position(""), r.cache.Explain(q, r.depends)))
 			}

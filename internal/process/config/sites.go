@@ -47,7 +47,8 @@ func (c *Config) buildSites(s Source) (sites []builtSite) {
 		c.countDescriptors(site.Around.ErrorPages)
 		plans := make([]builtRoute, len(site.Routes))
 		// Build asks env which scripts the other routes run, so the settings of all are read first.
-		for i, r := range site.Routes {
+		for i := range site.Routes {
+			r := &site.Routes[i]
 			switch {
 			case r.Prefix == "":
 				r.Rest.Errorf("prefix", `missing; expected the beginning of a path, such as "/"`)
@@ -58,8 +59,11 @@ func (c *Config) buildSites(s Source) (sites []builtSite) {
 			}
 			c.countDescriptors(r.Around.ErrorPages)
 			var err error
-			if plans[i], err = s.buildRoute(r); err != nil {
+			if plans[i], err = s.buildRoute(*r); err != nil {
 				reportRoute(r, err)
+			}
+			if !c.useUpstream(r, plans[i].settings) {
+				plans[i] = builtRoute{}
 			}
 			if scripts, ok := plans[i].settings.(handlers.ScriptRunner); ok {
 				its.Scripts = append(its.Scripts, scripts.ScriptEndings()...)
@@ -87,7 +91,7 @@ func (c *Config) buildSites(s Source) (sites []builtSite) {
 				its.ErrorPages = errorpages.Statuses(site.Around.ErrorPages, r.Around.ErrorPages)
 				env.Process = its
 				if h, err = plans[i].module.Build(plans[i].settings, env); err != nil {
-					reportRoute(*r, err)
+					reportRoute(r, err)
 				}
 			}
 			folder := ""
@@ -240,9 +244,14 @@ func (s Source) buildRoute(r Route) (builtRoute, error) {
 	return builtRoute{module: m, settings: set}, nil
 }
 
-// reportRoute reports an error of a build, at the key that the error names or else at the key
-// `module`.
-func reportRoute(r Route, err error) {
+// reportRoute reports an error of a build, at the key that the error names, of the route or of the
+// upstream that it uses, or else at the key `module`.
+func reportRoute(r *Route, err error) {
+	ke, ok := errors.AsType[*handlers.KeyError](err)
+	if ok && r.upstream != nil && slices.Contains(upstreamKeys, ke.Key) && !r.Rest.Has(ke.Key) {
+		r.upstream.Table.Errorf(ke.Key, "%v", ke.Err)
+		return
+	}
 	if r.Module != "" {
 		reportAt(r.Rest, "module", fmt.Errorf("%s: %w", r.Module, err))
 		return

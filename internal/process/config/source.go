@@ -153,12 +153,14 @@ func (s Source) Parse(name, text string) (*Config, error) {
 	}
 	c.checkSites()
 	c.logger, c.store = s.Logger, s.Cache
+	c.checkUpstreams(s)
 	sites := c.buildSites(s)
 	if c.cacheFolder() != "" {
 		c.Descriptors += cache.Descriptors
 	}
 	if s.Root == "" {
 		c.checkStreams(s)
+		c.reportUpstreams()
 	}
 	c.checkSpool()
 	if err := c.err(); err != nil {

@@ -36,6 +36,13 @@ func (c *Config) checkStreams(s Source) {
 			c.HandlerFiles = append(c.HandlerFiles, p)
 			return p
 		}
+		usable := true
+		for j := range set.Routes {
+			usable = c.useStreamUpstream(&set.Routes[j]) && usable
+		}
+		if !usable {
+			continue
+		}
 		// A connection has two descriptors; its pipes count for the process.
 		share := sysio.DescriptorLimit() / 8 / len(c.Streams)
 		b := hub.Build(set, c.Dir, path, share, s.Logger)

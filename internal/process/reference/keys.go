@@ -56,7 +56,10 @@ func read(root string) ([]*table, error) {
 		v := reflect.ValueOf(m.NewSettings()).Elem()
 		t := r.table("module "+name, v)
 		t.module = name
-		r.manual(t)
+		r.manual(t, t.typ.PkgPath())
+		if shared := r.seen[reflect.TypeFor[config.Upstream]()]; name == "proxy" {
+			r.manual(shared, t.typ.PkgPath())
+		}
 	}
 	for _, t := range r.tables {
 		for _, k := range t.keys {
@@ -187,10 +190,10 @@ func (r *reader) parse(pkg string) error {
 
 var row = regexp.MustCompile("(?m)^\\| `([a-z0-9_]+)` \\| ([^|]*) \\| ((?:[^|\\\\]|\\\\.)*) \\|$")
 
-// manual takes texts and defaults from the table in the manual of a module, which a test of
-// internal/process/config compares with the module.
-func (r *reader) manual(t *table) {
-	dir := strings.TrimPrefix(t.typ.PkgPath(), modulePath)
+// manual takes texts and defaults from the table in the manual of a module, whose package is pkg. A
+// test of internal/process/config compares it with the module.
+func (r *reader) manual(t *table, pkg string) {
+	dir := strings.TrimPrefix(pkg, modulePath)
 	text, err := os.ReadFile(filepath.Join(r.root, dir, "README.md"))
 	if err != nil {
 		r.errs = append(r.errs, err)

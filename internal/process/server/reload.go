@@ -287,7 +287,8 @@ func (s *server) restartNeeded(next *config.Config) {
 // as attributes for the log.
 func differences(before, c *config.Config) (attrs []any) {
 	added, removed, changed := settings.Changes(before.Table, c.Table,
-		map[string]string{"listener": "address", "stream": "address", "site": "host"})
+		map[string]string{"listener": "address", "stream": "address", "site": "host",
+			"upstream": "name"})
 	for _, list := range []struct {
 		name  string
 		names []string

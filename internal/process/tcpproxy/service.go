@@ -17,6 +17,7 @@ import (
 	"github.com/lwango/lwango/handlers/upstreams"
 	"github.com/lwango/lwango/internal/base/metrics"
 	"github.com/lwango/lwango/internal/base/networks"
+	"github.com/lwango/lwango/internal/base/settings"
 	"github.com/lwango/lwango/internal/base/sysio"
 	"github.com/lwango/lwango/internal/upstream"
 	"github.com/lwango/lwango/internal/upstream/tunnel"
@@ -44,6 +45,8 @@ type Service struct {
 type route struct {
 	*Route
 	group *upstream.Group
+	own   bool         // no other route has made group
+	log   *slog.Logger // of what happens to its upstreams
 }
 
 // Build makes the Service of a table, whose endpoint was checked, and reports what is wrong to the
@@ -82,7 +85,7 @@ func (h *Hub) Build(set *Settings, dir string, path func(string) string, share i
 
 // add builds one route.
 func (s *Service) add(h *Hub, set *Route, dir string, path func(string) string) {
-	r := &route{Route: set}
+	r := &route{Route: set, log: s.log}
 	s.routes = append(s.routes, r)
 	if len(set.SNI) == 0 {
 		switch {
@@ -104,42 +107,67 @@ func (s *Service) add(h *Hub, set *Route, dir string, path func(string) string) 
 			s.names[key] = r
 		}
 	}
+	at := set.Table
+	if set.Shared != nil {
+		if at, r.log = set.Shared.Table, set.Shared.Log; set.Shared.Group != nil {
+			r.group = set.Shared.Group
+			return
+		}
+	}
+	if r.group = r.open(h, at, dir, path); r.group == nil {
+		return
+	}
+	r.own = true
+	if set.Shared != nil {
+		set.Shared.Group = r.group
+	}
+}
+
+// open makes the group of a route, whose keys stand in the table at. It returns nil if it has
+// reported an error.
+func (r *route) open(h *Hub, at settings.Table, dir string,
+	path func(string) string) *upstream.Group {
+	set := r.Route
 	security, err := (*upstream.TLS)(&set.TLS).Load(path, false)
 	if err != nil {
-		set.Table.Errorf("tls", "%v", err)
-		return
+		at.Errorf("tls", "%v", err)
+		return nil
 	}
 	health := set.Table.Sub("health")
 	if !health.Has("interval") &&
 		slices.ContainsFunc([]string{"timeout", "rises", "falls"}, health.Has) {
 		set.Table.Errorf("health", `missing: interval, such as "5s"; without it there are no checks`)
-		return
+		return nil
 	}
 	source, err := upstream.ParseSource(set.Source)
 	if err != nil {
-		set.Table.Errorf("source", "%v", err)
-		return
+		at.Errorf("source", "%v", err)
+		return nil
 	}
-	r.group, err = h.pool.Group(
+	g, err := h.pool.Group(
 		upstream.Settings{Addresses: set.Address, Dir: dir, TLS: security, RawTCP: true,
 			Balance: balances[set.Balance], MaxConns: set.MaxConns, MaxQueue: set.MaxQueue,
-			QueueTimeout: set.QueueTimeout, ConnectTimeout: set.ConnectTimeout, Check: s.check(set),
+			QueueTimeout: set.QueueTimeout, ConnectTimeout: set.ConnectTimeout, Check: r.check(),
 			Source: source,
 			ConnectFailed: func(name string, err error) {
-				s.log.Warn("stream: upstream not reached", "upstream", name, "error", err)
+				r.log.Warn("stream: upstream not reached", "upstream", name, "error", err)
 			}})
 	switch {
 	case err != nil:
 	case len(set.Address) == 0:
 		err = fmt.Errorf(`missing: where the upstream listens, such as "127.0.0.1:5432"`)
-	case r.group.Primaries() == 0:
+	case g.Primaries() == 0:
 		err = fmt.Errorf("every address is a backup")
 	}
 	if err != nil {
-		set.Table.Errorf("address", "%v", err)
-	} else if set.TLS != (upstreams.TLS{}) && !r.group.Secure() {
-		set.Table.Errorf("tls", `no address begins with "tls://"`)
+		at.Errorf("address", "%v", err)
+		return nil
 	}
+	if set.TLS != (upstreams.TLS{}) && !g.Secure() {
+		at.Errorf("tls", `no address begins with "tls://"`)
+		return nil
+	}
+	return g
 }
 
 var balances = map[string]upstream.Balance{"round_robin": upstream.RoundRobin,
@@ -179,7 +207,7 @@ func (s *Service) route(name string) *route {
 }
 
 // check makes the checks of a route, nil if it has none.
-func (s *Service) check(r *Route) *upstream.Check {
+func (r *route) check() *upstream.Check {
 	h := &r.Health
 	if h.Interval == 0 {
 		return nil
@@ -190,9 +218,9 @@ func (s *Service) check(r *Route) *upstream.Check {
 		Run: func(net.Conn, string) error { return nil }, // the connection could be made
 		Changed: func(name string, out bool, err error) {
 			if out {
-				s.log.Warn("stream: upstream taken out", "upstream", name, "error", err)
+				r.log.Warn("stream: upstream taken out", "upstream", name, "error", err)
 			} else {
-				s.log.Info("stream: upstream works again", "upstream", name)
+				r.log.Info("stream: upstream works again", "upstream", name)
 			}
 		},
 	}
@@ -202,11 +230,14 @@ func (s *Service) check(r *Route) *upstream.Check {
 func (s *Service) Watch(ctx context.Context) {
 	var all sync.WaitGroup
 	for _, r := range s.routes {
+		if !r.own {
+			continue
+		}
 		if r.group.Check != nil {
 			all.Go(func() { r.group.Watch(ctx) })
 		}
 		if r.group.HasFiles() {
-			all.Go(func() { r.group.WatchFiles(ctx, s.log) })
+			all.Go(func() { r.group.WatchFiles(ctx, r.log) })
 		}
 	}
 	all.Wait()
@@ -215,17 +246,17 @@ func (s *Service) Watch(ctx context.Context) {
 // Checks returns how many addresses are checked. Each may take a connection for that.
 func (s *Service) Checks() (n int) {
 	for _, r := range s.routes {
-		if r.Health.Interval > 0 {
+		if r.own && r.Health.Interval > 0 {
 			n += len(r.Address)
 		}
 	}
 	return n
 }
 
-// Upstreams calls f with the name and the upstreams of each route.
+// Upstreams calls f with the name and the upstreams of each route that has its own.
 func (s *Service) Upstreams(f func(name string, u metrics.Upstreams)) {
 	for _, r := range s.routes {
-		if r.group != nil {
+		if r.group != nil && r.Shared == nil {
 			f(r.name(), r.group)
 		}
 	}

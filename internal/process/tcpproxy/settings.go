@@ -6,6 +6,7 @@ import (
 
 	"github.com/lwango/lwango/handlers/upstreams"
 	"github.com/lwango/lwango/internal/base/settings"
+	"github.com/lwango/lwango/internal/modules/around"
 	"github.com/lwango/lwango/internal/process/accesslog"
 	"github.com/lwango/lwango/internal/process/sockets"
 	"github.com/lwango/lwango/internal/tls/certs"
@@ -48,6 +49,8 @@ type Route struct {
 	// SNI are the names that lead here, with *.example.org for all below one; without any, the route
 	// is for all others, and for clients that ask for none.
 	SNI []string `toml:"sni"`
+	// Upstream is the name of the [[upstream]] that has the keys below.
+	Upstream string `toml:"upstream"`
 	// Address is where the upstreams listen, as the module proxy has it, with tls:// in front of those
 	// that TLS is spoken with.
 	Address []string `toml:"address"`
@@ -70,6 +73,8 @@ type Route struct {
 	Source string `toml:"source"`
 	// Health is connections of the server's own, which find out which addresses work.
 	Health Health `toml:"health"`
+
+	Shared *around.Shared // of Upstream; nil: there is none
 }
 
 // Health is the key `health`: an address works if a connection can be made to it.

@@ -1,0 +1,97 @@
+package server_test
+
+import (
+	"fmt"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"sync/atomic"
+	"testing"
+
+	"github.com/lwango/lwango/internal/base/metrics"
+)
+
+// TestRoutesShareAnUpstream: routes of two sites use one connection and one circuit of an
+// [[upstream]], which the status page has once. A reload leaves the connection.
+func TestRoutesShareAnUpstream(t *testing.T) {
+	var made, asked atomic.Int32
+	bad := false
+	up := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if asked.Add(1); bad {
+			w.WriteHeader(503)
+		}
+	}))
+	up.Config.ConnState = func(_ net.Conn, s http.ConnState) {
+		if s == http.StateNew {
+			made.Add(1)
+		}
+	}
+	up.Start()
+	t.Cleanup(up.Close)
+	text := func(more string) string {
+		return fmt.Sprintf(`threads = 1
+[[upstream]]
+name = "app"
+address = %q
+fail_status = [503]
+circuit = { errors = 50, requests = 2, open = "1h" }
+[[site]]
+host = "a.example"
+[[site.route]]
+prefix = "/"
+module = "proxy"
+upstream = "app"
+[[site]]
+[[site.route]]
+prefix = "/"
+module = "proxy"
+upstream = "app"
+[[site.route]]
+prefix = "/status"
+module = "status"
+%s`, up.Listener.Addr(), more)
+	}
+	s := serve(t, source(), text(""))
+	ask := func(host string) int {
+		t.Helper()
+		req, err := http.NewRequest("GET", "http://"+s.at+"/", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		req.Host = host
+		resp, err := http.DefaultClient.Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp.Body.Close()
+		return resp.StatusCode
+	}
+	row := func() metrics.Upstream {
+		t.Helper()
+		all := snapshot(t, "http://"+s.at).Upstreams
+		if len(all) != 1 || all[0].Site != "upstream app" || all[0].Route != "" {
+			t.Fatalf("the upstreams are %+v", all)
+		}
+		return all[0]
+	}
+	if a, b := ask("a.example"), ask("b.example"); a != 200 || b != 200 || made.Load() != 1 {
+		t.Errorf("statuses %d and %d, on %d connections", a, b, made.Load())
+	}
+	s.reload(text("[[site.route]]\nprefix = '/more'\nmodule = 'response'\nstatus = 204\n"))
+	if a := ask("a.example"); a != 200 || made.Load() != 1 {
+		t.Errorf("status %d after a reload, on %d connections", a, made.Load())
+	}
+	if u := row(); !u.Up || u.Requests != 3 {
+		t.Errorf("it is %+v", u)
+	}
+	bad = true // the server asks for nothing now
+	ask("a.example")
+	ask("a.example")
+	before := asked.Load()
+	if b := ask("b.example"); b != 503 || asked.Load() != before {
+		t.Errorf("another route has status %d, and has asked: %v", b, asked.Load() != before)
+	}
+	if row().Up {
+		t.Error("the status page says that it works")
+	}
+}
