@@ -51,7 +51,11 @@ func (t Table) decode(v reflect.Value) {
 			t.file.errorAt(t.at.child(key), "there is no such key any more: %s; remove it", why)
 			continue
 		}
-		t.file.errorAt(t.at.child(key), "unknown key%s",
+		from := ""
+		if t.file.inherited[t.at.child(key).path] {
+			from = " of what " + t.Position("") + " uses"
+		}
+		t.file.errorAt(t.at.child(key), "unknown key%s%s", from,
 			t.hint(key, others[key], slices.Concat(known, t.beside)))
 	}
 }
@@ -116,7 +120,7 @@ func (t Table) fields(v reflect.Value, only []string) (known []string, rest refl
 }
 
 // maxListed is the number of keys up to which a message can name them all and still be read.
-const maxListed = 12
+const maxListed = 13
 
 // hint says what the author of the file may have meant by an unknown key. What is a key of the
 // whole file, letter for letter, is no slip of another name.

@@ -22,6 +22,7 @@
 //	file.go     File and Table: parse, decode, report
 //	changes.go  Changes: how a file differs from the one before
 //	include.go  further files; variables of the environment, texts of files
+//	inherit.go  keys of a table for other tables, too
 //	decode.go   one table into one struct, by reflection
 //	inforce.go  the settings in force: the texts and the defaults
 //	values.go   single values: types, ranges, the words for them in messages

@@ -27,6 +27,8 @@ type File struct {
 	written map[string]string         // strings with references, by path, as the text has them
 	assumed map[string]map[string]any // defaults of keys that are not there, by path of the table
 
+	inherited map[string]bool // paths of values that Inherit has put there
+
 	broken  bool
 	refused []string // paths of values that could not be decoded
 }
@@ -44,7 +46,8 @@ func (p position) String() string { return fmt.Sprintf("%s, line %d", p.file, p.
 // errors like all others. Broken tells of these.
 func Parse(name, dir, text string) *File {
 	f := &File{dir: dir, root: map[string]any{}, lines: map[string]position{},
-		written: map[string]string{}, assumed: map[string]map[string]any{}}
+		written: map[string]string{}, assumed: map[string]map[string]any{},
+		inherited: map[string]bool{}}
 	f.Include(name, text)
 	return f
 }

@@ -22,6 +22,9 @@ import (
 // route's before its module.
 type Around struct {
 	Table settings.Table `toml:",table"`
+	// Sets are names of [set.NAME] tables, whose keys count where there is none here; the first set
+	// that has a key counts. Rules and routes of sets come after others.
+	Sets []string `toml:"set"`
 	// Compression is what clients get compressed; what it leaves out is from the site or the whole
 	// file.
 	Compression *Compression `toml:"compression"`

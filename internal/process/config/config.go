@@ -16,6 +16,7 @@
 //	confine.go      [confine], and which files a configuration names
 //	debug.go        [debug]
 //	reach.go        the listeners and schemes of a site; https addresses
+//	sets.go         [set.NAME]: what sites and routes take from it
 //	upstreams.go    [[upstream]], and what routes take from it
 //	streams.go      [[stream]]
 //	sites.go        from [[site]] tables to a router
@@ -102,12 +103,16 @@ type Config struct {
 	Compress Compression `toml:"compression"`
 	// CacheStore is where the answers are that routes with `cache` keep.
 	CacheStore CacheStore `toml:"cache"`
+	// Sets are keys that several sites or routes use, by a name.
+	Sets map[string]Set `toml:"set"`
 	// Named are upstreams that several routes use, by their names.
 	Named []Upstream `toml:"upstream"`
 	// Streams are listeners whose connections are passed on to upstreams, whatever they speak.
 	Streams []tcpproxy.Settings `toml:"stream"`
 	// Sites are the virtual hosts.
 	Sites []Site `toml:"site"`
+
+	unusedSets []settings.Table
 
 	text *settings.File // what was read
 	code *settings.File // of Source.Code, has no text; nil: nothing reports errors there

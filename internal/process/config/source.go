@@ -153,6 +153,9 @@ func (s Source) Parse(name, text string) (*Config, error) {
 	}
 	c.checkSites()
 	c.logger, c.store = s.Logger, s.Cache
+	for _, set := range c.unusedSets {
+		s.Logger.Warn("no site and no route uses a set of keys", "at", set.Position(""))
+	}
 	c.checkUpstreams(s)
 	sites := c.buildSites(s)
 	if c.cacheFolder() != "" {
@@ -213,7 +216,10 @@ func (s Source) decode(wd, name, text string) (*Config, error) {
 	}
 	c.text = f
 	f.Top(c)
+	c.unusedSets = takeSets(f)
 	f.Root().Decode(c)
+	f.Root().Remove("set") // what is in force stands where it is used
+	c.Sets = nil
 	for _, path := range []*string{&c.PIDFile, &c.SpoolDir} {
 		if *path != "" {
 			*path = confpath.Join(c.Dir, *path)

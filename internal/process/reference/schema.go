@@ -92,6 +92,9 @@ func (k key) schemaOf(t reflect.Type) object {
 		elem := k.schemaOf(t.Elem())
 		return object{"anyOf": []any{elem, object{"type": "array", "items": elem}}}
 	case reflect.Map:
+		if isTable(t.Elem()) { // keys that are checked where they are used
+			return object{"type": "object", "additionalProperties": object{"type": "object"}}
+		}
 		return object{"type": "object", "additionalProperties": k.schemaOf(t.Elem())}
 	case reflect.Struct:
 		of := object{"$ref": "#/definitions/" + id(k.sub)}
