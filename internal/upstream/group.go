@@ -76,6 +76,9 @@ type Settings struct {
 	MaxFails    int
 	FailTimeout time.Duration
 
+	// ConnectFails is how many connects to an address fail in a row before it is avoided. 0: one.
+	ConnectFails int
+
 	// SlowStart is the time in which the weight of an address grows from 0 to its full value, once it
 	// works again or is new. Not with Hash. 0: at once.
 	SlowStart time.Duration

@@ -73,7 +73,12 @@ func (b *backend) noteConnectFailure(g *Group, blame bool) (news bool) {
 	news = b.dnsName == nil || !b.reported
 	b.reported = true
 	if blame && g.MaxFails >= 0 {
-		b.avoid(g.failTimeout())
+		if g.ConnectFails > 1 {
+			b.noAnswers++
+		}
+		if b.noAnswers >= g.ConnectFails || g.ConnectFails <= 1 {
+			b.avoid(g.failTimeout())
+		}
 	}
 	b.unhealthy.Store(true)
 	return news

@@ -82,3 +82,18 @@ func TestHealth(t *testing.T) {
 		t.Error("two find out at once")
 	}
 }
+
+// TestConnectFails: an address is avoided once so many connects in a row have failed.
+func TestConnectFails(t *testing.T) {
+	_, a := crowd(t, 1)
+	r := alone(t, []string{"unix:" + t.TempDir() + "/none", a[0]},
+		func(s *upstream.Settings) { s.ConnectFails = 3 })
+	for range 10 {
+		if g := r.get("x"); g.text != "0" {
+			t.Error(g)
+		}
+	}
+	if n := len(r.missed()); n != 3 {
+		t.Errorf("%d connects have failed", n)
+	}
+}

@@ -52,6 +52,7 @@ const (
 	noHeader           result = "no proxy header"
 	noRoute            result = "no route" // for the name that the client has asked for
 	tooManyConnections result = "too many" // of the client that a proxy has named
+	clientDenied       result = "denied"   // by allow or deny; a proxy has named the client
 	stopped            result = "stopped"  // with the server, at the end of its grace period
 )
 

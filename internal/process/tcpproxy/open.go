@@ -12,7 +12,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/lwango/lwango/internal/base/networks"
 	"github.com/lwango/lwango/internal/tls/handshake"
 	"github.com/lwango/lwango/internal/upstream"
 	"github.com/lwango/lwango/internal/wire/clienthello"
@@ -66,8 +65,7 @@ func (c *connection) open(t *loop.Thread) result {
 // readFirst reads a header of the PROXY protocol and, if TLS is not ended here, the name that the
 // client asks for. It returns the bytes that it has read for the upstream, or of TLS.
 func (c *connection) readFirst() (first []byte, why result) {
-	trusted, byName := c.port.service.trusted != nil, c.port.tls == nil &&
-		len(c.port.service.names) > 0
+	trusted, byName := c.port.service.trusted != nil, c.port.tls == nil && c.port.service.byName
 	if !trusted && !byName {
 		return nil, ""
 	}
@@ -131,10 +129,7 @@ func (c *connection) connect(t *loop.Thread, r *route) (to *stream.Conn, why res
 		c.lease.Until = t.Loop().Time().Add(left)
 	}
 	c.lease.Preface = c.header(r)
-	if r.Balance == "ip_hash" {
-		b, _ := networks.Of(c.remote.Addr()).MarshalBinary()
-		c.lease.Key = upstream.AppendHash(0, b)
-	}
+	c.lease.Key = r.keyOf(c.remote.Addr(), c.name)
 	t.KeepWaiting(!t.Layer().HungUp()) // see ClientGone
 	to, _, err := c.lease.Connect(t, upstream.Fresh)
 	if err == nil {
@@ -200,6 +195,10 @@ func (c *connection) readProxyHeader(buf []byte) (n int, why result) {
 	n = copy(buf, buf[size:n])
 	if h.Known {
 		c.remote, c.local = h.Source, h.Destination
+	}
+	if !c.port.service.admits(c.remote.Addr()) {
+		c.port.service.refuse(denied, c.remote.Addr())
+		return 0, clientDenied
 	}
 	if !c.count() {
 		c.port.service.refuse(tooManyOfClient, c.remote.Addr())

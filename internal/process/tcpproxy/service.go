@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"crypto/tls"
+	"errors"
 	"fmt"
 	"log/slog"
 	"net"
@@ -22,6 +23,7 @@ import (
 	"github.com/lwango/lwango/internal/upstream"
 	"github.com/lwango/lwango/internal/upstream/tunnel"
 	"github.com/lwango/lwango/internal/wire/proxyproto"
+	"github.com/lwango/lwango/internal/wire/template"
 	"github.com/lwango/lwango/loop"
 )
 
@@ -34,9 +36,12 @@ type Service struct {
 	counters *listenerCounters
 
 	trusted *networks.Set     // peers that send the PROXY protocol; nil: none
+	allow   *networks.Set     // clients that may connect; nil: all
+	deny    *networks.Set     // those that may not; nil: none
 	routes  []*route          // all
 	names   map[string]*route // by whole names, and by suffixes, such as ".example.org"
 	other   *route            // nil: other names are refused
+	byName  bool              // what a client asks for chooses its upstream
 
 	logLimiters [numRefusals]logLimiter
 }
@@ -45,7 +50,8 @@ type Service struct {
 type route struct {
 	*Route
 	group *upstream.Group
-	own   bool         // no other route has made group
+	own   bool // no other route has made group
+	hash  template.Text
 	log   *slog.Logger // of what happens to its upstreams
 }
 
@@ -74,13 +80,45 @@ func (h *Hub) Build(set *Settings, dir string, path func(string) string, share i
 			set.Table.Errorf("trusted_proxies", "%v", err)
 		}
 	}
+	s.allow, s.deny = networksOf(set, "allow", set.Allow), networksOf(set, "deny", set.Deny)
+	for _, allowed := range set.Allow {
+		for _, denied := range set.Deny {
+			if networks.Within(allowed, denied) {
+				set.Table.Errorf("allow", "%s has no effect: deny has %s, and counts", allowed, denied)
+			}
+		}
+	}
 	if len(set.Routes) == 0 {
 		set.Table.Errorf("route", "missing; expected a [[stream.route]] with the address of an upstream")
 	}
 	for i := range set.Routes {
 		s.add(h, &set.Routes[i], dir, path)
 	}
+	s.byName = len(s.names) > 0 || slices.ContainsFunc(s.routes, func(r *route) bool {
+		return slices.ContainsFunc(r.hash, func(p template.Piece) bool { return p.Name == "name" })
+	})
 	return s
+}
+
+// networksOf reads a key with a list of networks; nil: it is not there.
+func networksOf(set *Settings, key string, list []string) *networks.Set {
+	if list == nil {
+		return nil
+	}
+	all, err := networks.Parse(list)
+	switch {
+	case err != nil:
+		set.Table.Errorf(key, "%v", err)
+	case len(list) == 0:
+		set.Table.Errorf(key, "expected at least one network")
+	}
+	return all
+}
+
+// admits reports whether a client may connect.
+func (s *Service) admits(client netip.Addr) bool {
+	return (s.allow == nil || s.allow.Contains(client)) &&
+		(s.deny == nil || !s.deny.Contains(client))
 }
 
 // add builds one route.
@@ -109,10 +147,15 @@ func (s *Service) add(h *Hub, set *Route, dir string, path func(string) string) 
 	}
 	at := set.Table
 	if set.Shared != nil {
-		if at, r.log = set.Shared.Table, set.Shared.Log; set.Shared.Group != nil {
-			r.group = set.Shared.Group
-			return
-		}
+		at, r.log = set.Shared.Table, set.Shared.Log
+	}
+	if err := r.readHash(); err != nil {
+		at.Errorf("hash", "%v", err)
+		return
+	}
+	if set.Shared != nil && set.Shared.Group != nil {
+		r.group = set.Shared.Group
+		return
 	}
 	if r.group = r.open(h, at, dir, path); r.group == nil {
 		return
@@ -144,11 +187,16 @@ func (r *route) open(h *Hub, at settings.Table, dir string,
 		at.Errorf("source", "%v", err)
 		return nil
 	}
+	if set.MaxFails == 0 {
+		at.Errorf("max_fails", "must be above 0, or -1, which is none")
+		return nil
+	}
 	g, err := h.pool.Group(
 		upstream.Settings{Addresses: set.Address, Dir: dir, TLS: security, RawTCP: true,
 			Balance: balances[set.Balance], MaxConns: set.MaxConns, MaxQueue: set.MaxQueue,
 			QueueTimeout: set.QueueTimeout, ConnectTimeout: set.ConnectTimeout, Check: r.check(),
-			Source: source,
+			Source: source, MaxFails: min(set.MaxFails, 0), ConnectFails: set.MaxFails,
+			FailTimeout: set.FailTimeout,
 			ConnectFailed: func(name string, err error) {
 				r.log.Warn("stream: upstream not reached", "upstream", name, "error", err)
 			}})
@@ -170,8 +218,44 @@ func (r *route) open(h *Hub, at settings.Table, dir string,
 	return g
 }
 
+// readHash reads the keys balance and hash.
+func (r *route) readHash() (err error) {
+	known := []string{"address", "name"}
+	switch text := r.Hash; {
+	case r.Balance == "ip_hash" && text == "":
+		text = "{address}"
+		fallthrough
+	case r.Balance == "hash":
+		r.hash, err = template.Parse(text, known)
+		if err == nil && r.hash.Literal() {
+			err = fmt.Errorf("%q: expected a text with placeholders (known: %s)", text, template.List(known))
+		}
+		return err
+	case text != "":
+		return errors.New(`it has no effect without balance = "hash"`)
+	}
+	return nil
+}
+
+// keyOf returns the hash by which an upstream is chosen for a client; 0: there is none.
+func (r *route) keyOf(client netip.Addr, name string) (h uint64) {
+	for _, p := range r.hash {
+		switch p.Name {
+		case "address":
+			b, _ := networks.Of(client).MarshalBinary()
+			h = upstream.AppendHash(h, b)
+		case "name":
+			h = upstream.AppendHash(h, name)
+		default:
+			h = upstream.AppendHash(h, p.Text)
+		}
+	}
+	return h
+}
+
 var balances = map[string]upstream.Balance{"round_robin": upstream.RoundRobin,
-	"least_conn": upstream.LeastConn, "random": upstream.Random, "ip_hash": upstream.Hash}
+	"least_conn": upstream.LeastConn, "random": upstream.Random, "ip_hash": upstream.Hash,
+	"hash": upstream.Hash}
 
 // nameKey returns the key in Service.names for a name of the key sni.
 func nameKey(name string) (string, error) {
@@ -285,7 +369,7 @@ type port struct {
 
 // connectsAtOnce reports whether an upstream is connected before the client has sent anything.
 func (p *port) connectsAtOnce() bool {
-	return p.tls == nil && p.service.trusted == nil && len(p.service.names) == 0
+	return p.tls == nil && p.service.trusted == nil && !p.service.byName
 }
 
 func (p *port) accept(fd int, remote netip.AddrPort) {
@@ -299,6 +383,8 @@ func (p *port) accept(fd int, remote netip.AddrPort) {
 		why = noDescriptor
 	case s.trusted != nil && !s.trusted.Contains(remote.Addr()):
 		why = untrustedProxy
+	case s.trusted == nil && !s.admits(remote.Addr()):
+		why = denied
 	case !s.counters.enter(s.set.MaxConnections):
 		why = tooMany
 	case s.trusted == nil && !c.count():
@@ -328,6 +414,7 @@ type refusal int
 const (
 	noDescriptor refusal = iota
 	untrustedProxy
+	denied
 	tooMany
 	tooManyOfClient
 	numRefusals
@@ -336,6 +423,7 @@ const (
 var refusals = [numRefusals]string{
 	noDescriptor:    "no descriptor is left for its upstream",
 	untrustedProxy:  "its peer is none of trusted_proxies, and would have to send a PROXY header",
+	denied:          "allow and deny do not admit its client",
 	tooMany:         "there are max_connections",
 	tooManyOfClient: "its client has max_connections_per_address",
 }

@@ -23,6 +23,11 @@ type Settings struct {
 	// ProxyProtocol is whether connections begin with a header of the PROXY protocol.
 	ProxyProtocol bool `toml:"proxy_protocol"`
 
+	// Allow are the networks whose clients may connect; without any, all may.
+	Allow []string `toml:"allow"`
+	// Deny are networks whose clients may not, even if they are allowed.
+	Deny []string `toml:"deny"`
+
 	// HeaderTimeout is for what a client has to send before an upstream is chosen: a header of the
 	// PROXY protocol, its TLS handshake.
 	HeaderTimeout time.Duration `toml:"header_timeout" min:"1ms" max:"24h" default:"10s"`
@@ -57,7 +62,15 @@ type Route struct {
 	// TLS is how upstreams with tls:// are verified.
 	TLS upstreams.TLS `toml:"tls"`
 	// Balance is how one of them is chosen; with ip_hash by the client's address.
-	Balance string `toml:"balance" oneof:"round_robin least_conn random ip_hash" default:"round_robin"`
+	Balance string `toml:"balance" oneof:"round_robin least_conn random hash ip_hash" default:"round_robin"`
+	// Hash is what balance = "hash" goes by: a text with {address}, the client's, or {name}, that of
+	// SNI.
+	Hash string `toml:"hash"`
+	// MaxFails is how many connections in a row must fail before an address is avoided, if there are
+	// others; -1: none is avoided.
+	MaxFails int `toml:"max_fails" min:"-1" default:"1"`
+	// FailTimeout is for how long. Then one connection tries it.
+	FailTimeout time.Duration `toml:"fail_timeout" min:"1ms" default:"10s"`
 	// MaxConns bounds the connections to each address, of the whole process; 0: any number.
 	MaxConns int `toml:"max_conns" min:"0" default:"0"`
 	// MaxQueue is how many connections may wait for that.
