@@ -62,8 +62,8 @@ type Server struct {
 	// trusted_proxies: networks or addresses, such as "10.0.0.0/8", and "unix:" for all who connect to
 	// a UNIX socket. A request from one of them has the client's address (Request.RemoteAddr), scheme
 	// and host of its header fields: those of X-Forwarded-For, or, if ProxyFields is "forwarded",
-	// Forwarded (RFC 7239). With ProxyProtocol, their connections begin with a header of the PROXY
-	// protocol. See docs/use/operate.md.
+	// Forwarded (RFC 7239), or, if it is "x-real-ip", X-Real-IP. With ProxyProtocol, their connections
+	// begin with a header of the PROXY protocol. See docs/use/operate.md.
 	TrustedProxies []string
 	ProxyFields    string // "" and "x-forwarded" are the same
 	ProxyProtocol  bool

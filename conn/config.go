@@ -57,6 +57,9 @@ type Proxies struct {
 	// do not set themselves, and that may be the client's invention.
 	Standard bool
 
+	// RealIP says that the proxies set X-Real-IP, to one address, in place of X-Forwarded-For.
+	RealIP bool
+
 	// Protocol says that each connection begins with a header of the PROXY protocol, version 1 or
 	// 2, ahead of TLS. Peers that are not trusted are turned away.
 	Protocol bool

@@ -83,6 +83,21 @@ func TestTrustedProxies(t *testing.T) {
 		if got := who(stranger, stranger.Do("GET", ask).Text); got != "7.7.7.7:0 "+scheme+" a true" {
 			t.Errorf("trusted now: %q", got)
 		}
+
+		p = trusting("127.0.0.1/32", "10.0.0.0/8")
+		p.RealIP = true
+		s.Configure(conn.Config{Handler: whoIs, Proxies: only(p)})
+		for fields, want := range map[string]string{
+			"X-Real-IP: 192.0.2.8\r\n":                        "192.0.2.8:0 https front.test true",
+			"X-Real-IP: 6.6.6.6\r\nX-Real-IP: 10.0.0.1\r\n":   "10.0.0.1:0 https front.test true",
+			"X-Real-IP: 6.6.6.6\r\nX-Real-IP: no address\r\n": "self https front.test true",
+			"": "self https front.test true",
+		} {
+			ask := "GET / HTTP/1.1\r\nHost: a\r\n" + forged + fields + "\r\n"
+			if got := who(stranger, stranger.Do("GET", ask).Text); got != want {
+				t.Errorf("%q: got %q, want %q", fields, got, want)
+			}
+		}
 	})
 }
 

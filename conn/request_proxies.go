@@ -22,10 +22,13 @@ func (r *Request) applyForwarded(p *Proxies) {
 	}
 	r.proxied = true
 	var said http1.Origin
-	if p.Standard {
+	switch {
+	case p.Standard:
 		said = r.head.Forwarded(r.raw, p.trust)
-	} else {
-		said = r.head.XForwarded(r.raw, p.trust)
+	case p.RealIP: // of several values a client may have sent the first ones
+		said = r.head.XForwarded(r.raw, "X-Real-IP", func(netip.Addr) bool { return false })
+	default:
+		said = r.head.XForwarded(r.raw, "X-Forwarded-For", p.trust)
 	}
 	r.client, r.scheme = said.Client, said.Scheme
 	if r.scheme == http1.UnknownScheme && r.x.protocol != "" && r.head.Secure {
@@ -52,7 +55,9 @@ func (r RequestLayer) AppendHops(hops []netip.Addr) []netip.Addr {
 	if p == nil { // a reload has removed it meanwhile
 		return hops
 	}
-	hops = r.head.AppendHops(hops, r.raw, p.Standard, p.trust)
+	if !p.RealIP { // which names none
+		hops = r.head.AppendHops(hops, r.raw, p.Standard, p.trust)
+	}
 	if r.client.IsValid() {
 		hops = append(hops, r.x.c.remote.addrPort().Addr().Unmap().WithZone(""))
 	}

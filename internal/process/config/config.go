@@ -181,7 +181,7 @@ type Listener struct {
 	// "unix:".
 	TrustedProxies []string `toml:"trusted_proxies"`
 	// ProxyFields is which header fields they say it in; empty: x-forwarded.
-	ProxyFields string `toml:"proxy_fields" oneof:"x-forwarded forwarded"`
+	ProxyFields string `toml:"proxy_fields" oneof:"x-forwarded forwarded x-real-ip"`
 	// ProxyProtocol is whether connections begin with a header of the PROXY protocol.
 	ProxyProtocol bool `toml:"proxy_protocol"`
 

@@ -22,7 +22,8 @@ func (l *Listener) parseProxies(report func(key, format string, args ...any)) {
 	default:
 		return
 	}
-	p := &conn.Proxies{Protocol: l.ProxyProtocol, Standard: l.ProxyFields == "forwarded"}
+	p := &conn.Proxies{Protocol: l.ProxyProtocol, Standard: l.ProxyFields == "forwarded",
+		RealIP: l.ProxyFields == "x-real-ip"}
 	for _, text := range l.TrustedProxies {
 		if text == networks.Unix {
 			p.UNIX = true

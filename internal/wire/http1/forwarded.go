@@ -27,19 +27,19 @@ const (
 	HTTPS
 )
 
-// XForwarded reads X-Forwarded-For, X-Forwarded-Proto and X-Forwarded-Host. The caller has found
-// that the peer is trusted. Each proxy has appended the address of its own peer to X-Forwarded-For.
-// So the list is read from the right, as long as the addresses are those of trusted proxies: what
-// stands left of an untrusted one, that one may have invented. A value that is no address ends the
-// reading as well.
+// XForwarded reads the field list, which is X-Forwarded-For or one in its place, X-Forwarded-Proto
+// and X-Forwarded-Host. The caller has found that the peer is trusted. Each proxy has appended the
+// address of its own peer to X-Forwarded-For. So the list is read from the right, as long as the
+// addresses are those of trusted proxies: what stands left of an untrusted one, that one may have
+// invented. A value that is no address ends the reading as well.
 //
 // Of the other two, proxies replace or append a value. If there are as many values as addresses,
 // the one counts that came with the client's address; otherwise the last, which the nearest proxy
 // has set.
-func (h *Head) XForwarded(buf []byte, trusted func(netip.Addr) bool) (o Origin) {
-	list := h.lastFirst(buf, "X-Forwarded-For", false)
+func (h *Head) XForwarded(buf []byte, list string, trusted func(netip.Addr) bool) (o Origin) {
+	values := h.lastFirst(buf, list, false)
 	all, read, done := 0, 0, false
-	for e, ok := list.next(); ok; e, ok = list.next() {
+	for e, ok := values.next(); ok; e, ok = values.next() {
 		if all++; done {
 			continue
 		}

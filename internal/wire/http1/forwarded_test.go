@@ -25,7 +25,7 @@ func origin(t testing.TB, standard bool, lines string) string {
 	if err != nil || n != len(raw) {
 		return "no head"
 	}
-	o := h.XForwarded(raw, trusts)
+	o := h.XForwarded(raw, "X-Forwarded-For", trusts)
 	if standard {
 		o = h.Forwarded(raw, trusts)
 	}
@@ -132,7 +132,7 @@ func TestForwardedAllocates(t *testing.T) {
 	}
 	inner := netip.MustParsePrefix("10.0.0.0/8")
 	n := testing.AllocsPerRun(100, func() {
-		h.XForwarded(raw, inner.Contains)
+		h.XForwarded(raw, "X-Forwarded-For", inner.Contains)
 		h.Forwarded(raw, inner.Contains)
 	})
 	if n > 0 {
