@@ -117,6 +117,7 @@ func smallAnswers(
 			answered.Add(1)
 			return w.Text(200, numbered(n))
 		}})
+	s.On(func(l *loop.Loop) { l.Layer().PutOffAlways() })
 	c = s.DialSmall()
 	for enough := false; !enough; asked++ {
 		send(t, c, "GET /"+strconv.Itoa(asked)+" HTTP/1.1\r\nHost: a\r\n\r\n")

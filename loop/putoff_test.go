@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/lwango/lwango/coro"
+	"github.com/lwango/lwango/internal/base/invariants"
 	"github.com/lwango/lwango/internal/test/must"
 	"github.com/lwango/lwango/loop"
 	"golang.org/x/sys/unix"
@@ -121,6 +122,32 @@ func TestPutOff(t *testing.T) {
 		})
 		mustRun(t, l)
 	})
+}
+
+// TestMayPutOff: putting off gains something in a turn that begins with several events.
+func TestMayPutOff(t *testing.T) {
+	for events, may := range map[int]bool{1: false, 7: false, 8: true, 64: true} {
+		run(t, func(t *testing.T, l *loop.Loop) {
+			var peers []int
+			for range events {
+				d, peer := pairOf(t, l)
+				peers = append(peers, peer)
+				l.Go(func(th *loop.Thread) {
+					defer l.Layer().CloseDescriptor(&d.Descriptor)
+					must.Do(t, d.AwaitRead(th, time.Minute))
+					if got := l.Layer().MayPutOff(); got != (may || invariants.Enabled) {
+						t.Errorf("%d events: %v", events, got)
+					}
+				})
+			}
+			l.Go(func(*loop.Thread) { // behind the others, which wait
+				for _, peer := range peers {
+					must.Get(unix.Write(peer, []byte("x")))(t)
+				}
+			})
+			mustRun(t, l)
+		})
+	}
 }
 
 // TestPutOffFirst: nothing that is done to a socket overtakes what was put off.

@@ -36,6 +36,7 @@ func (l *Loop) wait() error {
 	l.busyPoll = n > 1 && !l.slept
 	l.goschedNowAndThen()
 	l.stats.Events += int64(n)
+	l.putOffs.short = n < fewEvents
 	for i := range l.events[:n] {
 		e := &l.events[i]
 		if int(e.Fd) == l.wakefd {

@@ -25,6 +25,7 @@ func TestDuplex(t *testing.T) {
 func duplex(t *testing.T, putOff bool) {
 	data := chacha(2 << 20)
 	onLoop(t, func(t *testing.T, l *loop.Loop) {
+		l.Layer().PutOffAlways()
 		a, b := pair(t, l, "unix") // with room for little
 		l.Go(func(*loop.Thread) {
 			defer a.Close()
