@@ -20,8 +20,8 @@ import (
 // thread, from its resume to its next wait, or one posted function. A turn that many threads share
 // may well take longer, and none of them is to blame.
 //
-// While all loops sleep the watchdog does not check, so an idle process stays idle. The first loop
-// that wakes up wakes the watchdog.
+// While no loop wakes up from one check to the next, the watchdog stops checking, so an idle process
+// stays idle. The first loop that wakes up wakes the watchdog.
 type Watchdog struct {
 	log *slog.Logger
 	now func() time.Time
@@ -129,12 +129,16 @@ func (w *Watchdog) run() {
 
 // check marks the loops, reports those that are held, and returns whether to check again after a
 // while.
-func (w *Watchdog) check(limit time.Duration) bool {
+func (w *Watchdog) check(limit time.Duration) (again bool) {
 	w.parked.Store(false)
 	now := w.now()
 	for i := range w.watched {
 		c := &w.watched[i]
-		switch c.pulse.state.Load() {
+		state := c.pulse.state.Load()
+		again = again || state != stillAsleep
+		switch state {
+		case asleep:
+			c.pulse.state.CompareAndSwap(asleep, stillAsleep)
 		case moved:
 			c.pulse.state.CompareAndSwap(moved, marked)
 			// The second check is the one at the limit. A process that was stopped, or starved by
@@ -147,12 +151,12 @@ func (w *Watchdog) check(limit time.Duration) bool {
 			}
 			// A loop that stays held is checked again, because it may be held elsewhere by then.
 			// But less and less often, because a stack costs time.
-			again := c.due > 2
+			before := c.due > 2
 			c.due = 2 * c.checks
-			w.report(c, now, limit, again)
+			w.report(c, now, limit, before)
 		}
 	}
-	if w.anyAwake() {
+	if again {
 		return true
 	}
 	// A loop that wakes up from here on sees parked; one that has woken up before is seen below.
@@ -162,7 +166,7 @@ func (w *Watchdog) check(limit time.Duration) bool {
 
 func (w *Watchdog) anyAwake() bool {
 	for i := range w.watched {
-		if w.watched[i].pulse.state.Load() != asleep {
+		if w.watched[i].pulse.state.Load() != stillAsleep {
 			return true
 		}
 	}
@@ -239,12 +243,13 @@ type pulse struct {
 	name  string // the value of loopLabel; set once
 }
 
-// The states of a loop. The watchdog turns moved into marked, and the loop makes every other
-// change.
+// The states of a loop. The watchdog turns asleep into stillAsleep and moved into marked, and the
+// loop makes every other change.
 const (
-	asleep = iota // in an epoll_wait that may block, or not running
-	moved         // since the last check
-	marked        // a check has marked it, and nothing has moved since
+	asleep      = iota // in an epoll_wait that may block, or not running
+	stillAsleep        // as it was at the check before
+	moved              // since the last check
+	marked             // a check has marked it, and nothing has moved since
 )
 
 // beat is called wherever the loop is seen to go on.

@@ -283,7 +283,7 @@ func TestWatchdogSleepsWithItsLoops(t *testing.T) {
 		l.Go(func(th *loop.Thread) { _ = th.Sleep(time.Hour) })
 		wait := start(t, l)
 		for range 5 {
-			// When it is woken, one or two more until all sleep; and perhaps one that was due. On a busy
+			// When it is woken, two or three more until all sleep; and perhaps one that was due. On a busy
 			// machine the loop falls asleep late, and is checked until then.
 			const most = 5
 			n := int64(most + 1)
