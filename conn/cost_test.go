@@ -74,8 +74,8 @@ func TestPlainRequestIsFree(t *testing.T) {
 	}, plain, direct)
 }
 
-// TestOneRequestIsReadAtOnce: a connection whose request is there when it is accepted, and that ends
-// behind the answer, costs no epoll_ctl, and no turn of the loop between the two.
+// TestOneRequestIsReadAtOnce: a connection whose request is there when it is accepted, and that
+// ends behind the answer, costs no epoll_ctl, and no turn of the loop between the two.
 func TestOneRequestIsReadAtOnce(t *testing.T) {
 	ci.Without(t, invariants.Enabled, "short reads and writes cost epoll_ctl")
 	run(t, func(t *testing.T, m mode) {

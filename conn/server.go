@@ -171,8 +171,8 @@ func (p *port) attach(c *connection, fd int, b loop.Task, timeout time.Duration)
 	return err
 }
 
-// attachReady is attach for a client that has probably sent its request. One that TLS or a header of
-// the PROXY protocol comes from would have the handshake wait with a coroutine.
+// attachReady is attach for a client that has probably sent its request. One that TLS or a header
+// of the PROXY protocol comes from would have the handshake wait with a coroutine.
 func (p *port) attachReady(c *connection, fd int, b loop.Task, timeout time.Duration) error {
 	return p.loop.Layer().AttachReady(&c.Thread, fd, b, timeout)
 }

@@ -77,8 +77,8 @@ func (l LoopLayer) PutOff(d *Descriptor, p []byte) bool {
 	return true
 }
 
-// MayPutOff reports whether PutOff is worth its while in this turn of the loop. The caller is on the
-// loop.
+// MayPutOff reports whether PutOff is worth its while in this turn of the loop. The caller is on
+// the loop.
 func (l LoopLayer) MayPutOff() bool {
 	return !l.putOffs.short || l.overloaded || l.putOffs.always || invariants.Enabled
 }

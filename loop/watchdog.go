@@ -20,8 +20,8 @@ import (
 // thread, from its resume to its next wait, or one posted function. A turn that many threads share
 // may well take longer, and none of them is to blame.
 //
-// While no loop wakes up from one check to the next, the watchdog stops checking, so an idle process
-// stays idle. The first loop that wakes up wakes the watchdog.
+// While no loop wakes up from one check to the next, the watchdog stops checking, so an idle
+// process stays idle. The first loop that wakes up wakes the watchdog.
 type Watchdog struct {
 	log *slog.Logger
 	now func() time.Time

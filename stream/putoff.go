@@ -10,7 +10,8 @@ import "github.com/lwango/lwango/loop"
 // at the end of the turn, the thread's wait for input ends early, as if there were input: see
 // Remainder.
 func (s *Conn) PutOff(p []byte) bool {
-	if !s.loop.Layer().MayPutOff() || len(p) > loop.PutOffSize || s.out.limited() || s.checkWrite() != nil ||
+	if !s.loop.Layer().MayPutOff() || len(p) > loop.PutOffSize || s.out.limited() ||
+		s.checkWrite() != nil ||
 		s.duplex != nil && len(s.duplex.held) > 0 || s.loop.Layer().Current().Layer().WillFlush() ||
 		!s.loop.Layer().PutOff(s.d, p) {
 		return false
