@@ -27,6 +27,7 @@ func TestNoRoomForTheEnd(t *testing.T) {
 	if g := p.get("/x.php"); g.body != "hello" {
 		t.Fatalf("%+v", g)
 	}
+	p.On(func(l *loop.Loop) { l.Layer().PutOffAlways() })
 	loopback.Fill(t, up.Address)
 	done := make(chan got, 1)
 	go func() { done <- p.get("/x.php") }()

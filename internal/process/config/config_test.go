@@ -142,7 +142,7 @@ t.conf:3: listener.trusted_proxies: expected a network or an address, such as "1
 t.conf:6: listener.proxy_protocol: needs trusted_proxies, since anyone else could name any address as the client's
 t.conf:9: listener.proxy_fields: needs trusted_proxies: no other peer is believed
 t.conf:12: listener.trusted_proxies: expected at least one network, such as "10.0.0.0/8", or "unix:"
-t.conf:16: listener.proxy_fields: expected "x-forwarded" or "forwarded", found "x"`},
+t.conf:16: listener.proxy_fields: expected "x-forwarded" or "forwarded" or "x-real-ip", found "x"`},
 		{"a placeholder of other servers",
 			route("prefix = \"/\"\nmodule = \"redirect\"\nto = \"https://a$request_uri\""),
 			`t.conf:5: site.route.to: "https://a$request_uri": unknown placeholder $request_uri (known: {path}, {uri}, {query}, {host}; a $ itself is written %24)`},
