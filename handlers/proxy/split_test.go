@@ -99,7 +99,7 @@ func TestSplitKeys(t *testing.T) {
 	}{
 		{nil, "{host}", "split_by: it has no effect without split"},
 		{[]upstreams.Split{{Name: "b", Share: 1, Address: x}}, "{user}",
-			`split_by: "{user}": unknown placeholder {user} (known: {address}, {host}, {path}, {uri}, {query}, {cookie.*}, {field.*})`},
+			`split_by: "{user}": unknown placeholder {user} (known: {address}, {host}, {path}, {uri}, {query}, {query.*}, {cookie.*}, {field.*})`},
 		{[]upstreams.Split{{Share: 1, Address: x}}, "",
 			`split: name: expected a word, such as "beta", not ""`},
 		{[]upstreams.Split{{Name: "b", Share: 101, Address: x}}, "",

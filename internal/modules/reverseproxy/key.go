@@ -40,7 +40,8 @@ func (r *Route) balance(s *upstream.Settings) (err error) {
 type key struct{ pieces template.Text }
 
 // keyParts are the placeholders of a key.
-var keyParts = []string{"address", "host", "path", "uri", "query", "cookie.*", "field.*"}
+var keyParts = []string{"address", "host", "path", "uri", "query", "query.*", "cookie.*",
+	"field.*"}
 
 // parseKey reads a key of the configuration, with these placeholders. The error is a
 // *handlers.KeyError.
@@ -85,6 +86,8 @@ func (k *key) of(req *conn.Request) (h uint64) {
 		default:
 			if name, ok := strings.CutPrefix(p.Name, "cookie."); ok {
 				value = cookie(req, name)
+			} else if name, ok := strings.CutPrefix(p.Name, "query."); ok {
+				value = parameter(req.Layer().QueryView(), name)
 			} else {
 				value, _ = req.Layer().HeaderView(p.Name[len("field."):])
 			}
@@ -96,6 +99,18 @@ func (k *key) of(req *conn.Request) (h uint64) {
 		return 0
 	}
 	return h
+}
+
+// parameter returns the value of the first parameter of that name of a query, as it was sent.
+func parameter(query []byte, name string) []byte {
+	for len(query) > 0 {
+		var pair []byte
+		pair, query, _ = bytes.Cut(query, []byte("&"))
+		if n, value, _ := bytes.Cut(pair, []byte("=")); string(n) == name {
+			return value
+		}
+	}
+	return nil
 }
 
 // cookie returns a view of the value of the first cookie of that name.
