@@ -15,8 +15,10 @@ import (
 type serverConfig struct {
 	name   string
 	weight int
-	level  int        // 1: a backup
-	key    backendKey // of a DNS name: address has the name as its host, not yet resolved
+	level  int // 1: a backup
+	// in place of the Group's; 0: none of its own
+	maxConns, maxFails int
+	key                backendKey // of a DNS name: address has the name as its host, not yet resolved
 
 	// Of a DNS name. The pool's lock guards dnsVersion and targetErrs.
 	dnsName    *dnsName // nil: none
@@ -29,8 +31,8 @@ type serverConfig struct {
 }
 
 // parse reads an address, perhaps followed by options: "unix:/run/php.sock", "[::1]:9000 weight=2
-// backup", and with schemes "https://app.example". The path of a socket may be relative to dir.
-// http2 says that the address speaks HTTP/2, as an address with "h2c://" always does.
+// max_conns=8 backup", and with schemes "https://app.example". The path of a socket may be relative
+// to dir. http2 says that the address speaks HTTP/2, as an address with "h2c://" always does.
 func parse(text, dir string, schemes, http2 bool) (*serverConfig, error) {
 	words := strings.Fields(text)
 	if len(words) == 0 {
@@ -98,9 +100,23 @@ func parse(text, dir string, schemes, http2 bool) (*serverConfig, error) {
 					fmt.Errorf("%s: expected a weight between 1 and 1000, not %q", words[0], value)
 			}
 			sc.weight = n
+		case name == "max_conns":
+			n, err := strconv.Atoi(value)
+			if err != nil || n < 1 {
+				return nil, fmt.Errorf("%s: expected a max_conns of at least 1, not %q", words[0], value)
+			}
+			sc.maxConns = n
+		case name == "max_fails":
+			n, err := strconv.Atoi(value)
+			if err != nil || n < -1 || n == 0 {
+				return nil, fmt.Errorf("%s: expected a max_fails above 0, or -1, which is none, not %q",
+					words[0], value)
+			}
+			sc.maxFails = n
 		default:
 			return nil,
-				fmt.Errorf("%s: expected weight=N or backup, not %q", words[0], option)
+				fmt.Errorf("%s: expected weight=N, max_conns=N, max_fails=N or backup, not %q", words[0],
+					option)
 		}
 	}
 	return sc, nil

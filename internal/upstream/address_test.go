@@ -27,7 +27,11 @@ func TestAddresses(t *testing.T) {
 		{[]string{"a:1 weight=0"}, `a:1: expected a weight between 1 and 1000, not "0"`},
 		{[]string{"a:1 weight=1001"}, `a:1: expected a weight between 1 and 1000, not "1001"`},
 		{[]string{"https://a:1"}, `expected unix:/path or host:port, not "https://a:1"`},
-		{[]string{"a:1 heavy"}, `a:1: expected weight=N or backup, not "heavy"`},
+		{[]string{"a:1 heavy"}, `a:1: expected weight=N, max_conns=N, max_fails=N or ` +
+			`backup, not "heavy"`},
+		{[]string{"a:1 max_conns=0"}, `a:1: expected a max_conns of at least 1, not "0"`},
+		{[]string{"a:1 max_conns"}, `a:1: expected a max_conns of at least 1, not ""`},
+		{[]string{"a:1 max_fails=0"}, `a:1: expected a max_fails above 0, or -1, which is none, not "0"`},
 		{[]string{"a:1", "a:1 backup"}, `a:1: named twice`},
 		{[]string{"unix:s", "unix:/srv/s"}, `unix:/srv/s: named twice`},
 	} {

@@ -107,7 +107,10 @@ type Group struct {
 	configured []*serverConfig
 	hasNames   bool // some of configured are DNS names
 
+	limited      bool  // MaxConns is set, or an address has its own
 	filesVersion int64 // of the files of TLS when the group was made
+
+	ownMaxConns map[*backend]int // of addresses with their own; nil: none has
 
 	all      []*server           // of configured; another slice when they change
 	servers  []*server           // of all, those that requests may go to
@@ -136,7 +139,7 @@ type server struct {
 
 // Group makes a group. An error names the wrong address, and what was expected.
 func (p *Pool) Group(s Settings) (*Group, error) {
-	g := &Group{Settings: s, pool: p}
+	g := &Group{Settings: s, pool: p, limited: s.MaxConns > 0}
 	if s.TLS = p.share(s.TLS); s.TLS != nil && s.TLS.files != nil {
 		g.TLS, g.filesVersion = s.TLS, s.TLS.files.version.Load()
 	}
@@ -172,6 +175,7 @@ func (p *Pool) Group(s Settings) (*Group, error) {
 			}
 		}
 		g.configured = append(g.configured, sc)
+		g.limited = g.limited || sc.maxConns > 0
 	}
 	if err := g.checkSource(); err != nil {
 		return nil, err
@@ -278,7 +282,7 @@ func (l *Lease) acquire(t *loop.Thread, now time.Duration) (*waiter, error) {
 	if !g.hasWaiters(l.tried) && l.take(now) {
 		return nil, nil
 	}
-	if g.MaxConns == 0 { // nothing needs it then
+	if !g.limited { // nothing needs it then
 		l.client = t.Layer().Client()
 	}
 	w := l.enter(now)
@@ -394,8 +398,8 @@ func (l *Lease) take(now time.Duration) bool {
 	default:
 		l.conn = srv.takeIdle(l)
 	}
-	for l.conn == nil && srv.idleCount() > 0 && g.MaxConns > 0 &&
-		srv.active+srv.idleCount() >= g.MaxConns {
+	for most := g.maxConns(srv.backend); l.conn == nil && srv.idleCount() > 0 && most > 0 &&
+		srv.active+srv.idleCount() >= most; {
 		srv.closeOldest() // it has the slot that the request wants
 	}
 	l.outcome, l.taken, l.answered, l.connecting, l.connected = unknown, now, false, 0, false

@@ -72,7 +72,7 @@ func (b *backend) noteConnectFailure(g *Group, blame bool) (news bool) {
 	defer b.pool.mu.Unlock()
 	news = b.dnsName == nil || !b.reported
 	b.reported = true
-	if blame && g.MaxFails >= 0 {
+	if blame {
 		if g.ConnectFails > 1 {
 			b.noAnswers++
 		}
@@ -84,9 +84,12 @@ func (b *backend) noteConnectFailure(g *Group, blame bool) (news bool) {
 	return news
 }
 
+// most returns how many failures in a row are too many; negative: none are.
+func (srv *server) most(g *Group) int { return cmp.Or(srv.maxFails, g.MaxFails, maxNoAnswers) }
+
 // noteFailure notes that a connection has ended or timed out before the first byte of the answer.
-func (b *backend) noteFailure(g *Group) {
-	most := cmp.Or(g.MaxFails, maxNoAnswers)
+// most is how many in a row are too many; negative: none are.
+func (b *backend) noteFailure(g *Group, most int) {
 	b.pool.mu.Lock()
 	if b.noAnswers++; most > 0 && b.noAnswers >= most {
 		b.avoid(g.failTimeout())

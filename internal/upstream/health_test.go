@@ -97,3 +97,32 @@ func TestConnectFails(t *testing.T) {
 		t.Errorf("%d connects have failed", n)
 	}
 }
+
+// TestOwnLimits: an address may have limits in place of those of the group.
+func TestOwnLimits(t *testing.T) {
+	few, _ := stepwise(t)
+	many, _ := stepwise(t)
+	r := alone(t, []string{few.address + " max_conns=1", many.address}, nil)
+	done := make(chan got, 6)
+	for range 6 {
+		r.ask("x", false, done)
+	}
+	wait.Until(t, "six requests", func() bool {
+		all := r.Report()
+		return all[0].Active+all[1].Active == 6
+	})
+	if all := r.Report(); all[0].Active != 1 {
+		t.Errorf("%d and %d requests", all[0].Active, all[1].Active)
+	}
+
+	_, a := crowd(t, 1)
+	r = alone(t, []string{"unix:" + t.TempDir() + "/none max_fails=-1", a[0]}, nil)
+	for range 10 {
+		if g := r.get("x"); g.text != "0" {
+			t.Error(g)
+		}
+	}
+	if n := len(r.missed()); n < 4 {
+		t.Errorf("%d connects to an address that is never avoided", n)
+	}
+}

@@ -124,7 +124,7 @@ func (l *Lease) Begin(g *Group) { l.group = g }
 // returns. loop.ErrClientGone and loop.ErrCanceled end the wait; see Busy for the other errors.
 func (l *Lease) Connect(t *loop.Thread, want Want) (s *stream.Conn, used bool, err error) {
 	l.loop, l.want = t.Loop(), want
-	if l.group.MaxConns > 0 {
+	if l.group.limited {
 		l.client = t.Layer().Client()
 	}
 	now := l.now()
@@ -204,7 +204,8 @@ func (l *Lease) Connect(t *loop.Thread, want Want) (s *stream.Conn, used bool, e
 		case nameFault:
 			return nil, false, err
 		case upstreamFault:
-			blame := l.isServerFault(err, share, l.untriedServers+1+len(l.tried))
+			blame := srv.most(l.group) >= 0 &&
+				l.isServerFault(err, share, l.untriedServers+1+len(l.tried))
 			l.outcome = failed
 			if srv.noteConnectFailure(l.group, blame) && l.several && l.group.ConnectFailed != nil {
 				l.group.ConnectFailed(srv.title(), err)
@@ -392,7 +393,7 @@ func (l *Lease) NoteSuccess() {
 // is avoided, if there are others. The lease must have a slot.
 func (l *Lease) NoteFailure() {
 	l.outcome = failed
-	l.server.noteFailure(l.group)
+	l.server.noteFailure(l.group, l.server.most(l.group))
 	l.reportProbe()
 }
 

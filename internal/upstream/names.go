@@ -314,6 +314,15 @@ func (g *Group) selectUsable() {
 	for _, srv := range g.servers {
 		g.levels = max(g.levels, srv.level)
 	}
+	g.ownMaxConns = nil
+	for _, srv := range g.all {
+		if srv.maxConns > 0 {
+			if g.ownMaxConns == nil {
+				g.ownMaxConns = make(map[*backend]int)
+			}
+			g.ownMaxConns[srv.backend] = srv.maxConns
+		}
+	}
 	g.sums = nil
 	if g.Balance == Random {
 		sum := 0

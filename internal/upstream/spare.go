@@ -32,7 +32,7 @@ type spareSlots struct {
 
 // countSlot counts the lease's slot at b.
 func (l *Lease) countSlot(b *backend, now time.Duration) {
-	if l.group.MaxConns == 0 {
+	if !l.group.limited {
 		return
 	}
 	s, clientNet := &b.spare, networks.ClientNet(l.client)
@@ -48,7 +48,7 @@ func (l *Lease) countSlot(b *backend, now time.Duration) {
 
 // uncountSlot undoes countSlot.
 func (l *Lease) uncountSlot(b *backend) {
-	if l.group.MaxConns == 0 {
+	if !l.group.limited {
 		return
 	}
 	s, clientNet := &b.spare, networks.ClientNet(l.client)
@@ -71,21 +71,32 @@ func (b *backend) hasNoSlot(clientNet netip.Addr) bool { return b.spare.slots.of
 
 // room reports whether a request of the route may have another connection to b, whatever routes
 // have the present ones.
-func (g *Group) room(b *backend) bool { return g.MaxConns == 0 || b.active < g.MaxConns }
+func (g *Group) room(b *backend) bool {
+	most := g.maxConns(b)
+	return most == 0 || b.active < most
+}
+
+// maxConns returns how many connections the group may have to b; 0: any number.
+func (g *Group) maxConns(b *backend) int {
+	if own := g.ownMaxConns[b]; own > 0 {
+		return own
+	}
+	return g.MaxConns
+}
 
 // onlySpare reports whether all slots that are left for the route at b are spare. There must be
 // room.
 func (g *Group) onlySpare(b *backend) bool {
 	// Of fewer than four slots, one would be too large a share. Of many, some are free at any time.
-	most := min(g.MaxConns/4, len(b.spare.until))
-	left := g.MaxConns - b.active
+	all := g.maxConns(b)
+	most, left := min(all/4, len(b.spare.until)), all-b.active
 	return most > 0 && left <= most && loop.Now() < b.spare.until[left-1]
 }
 
 // room reports whether the request may have another connection to b.
 func (l *Lease) room(b *backend) bool {
 	g := l.group
-	return g.MaxConns == 0 || g.room(b) && (!g.onlySpare(b) ||
+	return !g.limited || g.room(b) && (!g.onlySpare(b) ||
 		b.hasNoSlot(networks.ClientNet(l.client)))
 }
 
