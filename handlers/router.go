@@ -158,11 +158,7 @@ func (r *Router) Serve(req *conn.Request, resp *conn.Response) int {
 func (r *Router) Lookup(listener string, secure bool,
 	method, host, path, raw string) (site, route int,
 	pattern string) {
-	t := &r.hosts.others[0]
-	if r.hosts.split {
-		t = r.hosts.at(listener, secure)
-	}
-	to := t.find([]byte(host))
+	to := r.find(listener, secure, host)
 	if to == nil {
 		return -1, -1, ""
 	}
@@ -178,6 +174,23 @@ func (r *Router) Lookup(listener string, secure bool,
 		return to.index, at.index, ""
 	}
 	return to.index, -1, ""
+}
+
+// Site returns the index, in NewRouter's argument, of the site that a request of https for a host
+// gets to by the listener of that name; -1 if there is no site. For "" it is the default site.
+func (r *Router) Site(listener, host string) int {
+	if to := r.find(listener, true, host); to != nil {
+		return to.index
+	}
+	return -1
+}
+
+func (r *Router) find(listener string, secure bool, host string) *site {
+	t := &r.hosts.others[0]
+	if r.hosts.split {
+		t = r.hosts.at(listener, secure)
+	}
+	return t.find([]byte(host))
 }
 
 // site is a Site made ready.

@@ -127,6 +127,16 @@ func (t Table) Position(key string) string {
 	return at.String()
 }
 
+// File names the text that has the table.
+func (t Table) File() string { return cmp.Or(t.position("").file, t.file.names[0]) }
+
+// Place is Position with the name of the file in any case.
+func (t Table) Place(key string) string {
+	at := t.position(key)
+	at.file = cmp.Or(at.file, t.file.names[0])
+	return at.String()
+}
+
 func (t Table) position(key string) position {
 	if at, ok := t.file.lines[childPath(t.at.path, key)]; ok && key != "" {
 		return at

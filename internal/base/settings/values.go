@@ -234,7 +234,8 @@ func fits(value any, elem reflect.Type) bool {
 		return elem.Kind() == reflect.String || elem == durationType ||
 			reflect.PointerTo(elem).Implements(textType)
 	case bool:
-		return elem.Kind() == reflect.Bool
+		_, ok := switchOf(elem)
+		return ok || elem.Kind() == reflect.Bool
 	}
 	return elem.Kind() != reflect.String && elem.Kind() != reflect.Struct &&
 		elem.Kind() != reflect.Bool

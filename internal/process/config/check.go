@@ -49,16 +49,80 @@ func (c *Config) checkListeners(s Source) {
 		}
 		seen[l.Address] = true
 		if !l.Table.Has("http2") {
-			l.HTTP2 = len(l.TLS.Files) > 0
+			l.HTTP2 = l.TLS.On()
 			l.Table.Assume("http2", l.HTTP2)
 		}
-		protocols := []string{"http/1.1"}
-		if l.HTTP2 {
-			protocols = []string{"h2", "http/1.1"}
-		}
-		l.TLS.Check(c.Dir, c.TLS.ACME, protocols, s.Logger)
 		l.parseProxies(l.Table.Errorf)
 	}
+}
+
+// checkACME checks acme of [tls], and adds the domains of sites. inFile says that it is the file's.
+func (c *Config) checkACME(s Source, inFile bool) {
+	obtains := false
+	for i := range c.Sites {
+		c.Sites[i].TLS.Complete(c.Sites[i].Hosts)
+		obtains = obtains || c.Sites[i].TLS.Obtains()
+	}
+	a := c.TLS.ACME
+	if a == nil {
+		return
+	}
+	if inFile {
+		a.Check(c.Dir, s.FoldersMade, obtains)
+	}
+	for i := range c.Sites {
+		a.Add(&c.Sites[i].TLS)
+	}
+}
+
+// checkTLS reads the certificates of sites and listeners.
+func (c *Config) checkTLS(s Source) {
+	context := certs.Context{Dir: c.Dir, ACME: c.TLS.ACME, Reader: c.reader, Log: s.Logger}
+	for i := range c.Sites {
+		c.Sites[i].checkTLS(c, context)
+	}
+	for i := range c.Listeners {
+		l := &c.Listeners[i]
+		context.Protocols = []string{"http/1.1"}
+		if l.HTTP2 {
+			context.Protocols = []string{"h2", "http/1.1"}
+		}
+		context.Sites = c.sitesAt(*l)
+		l.TLS.Check(context)
+	}
+}
+
+// sitesAt returns the sites that answer requests of https at a listener.
+func (c *Config) sitesAt(l Listener) certs.Sites {
+	name := l.Address.ListenerName()
+	all := make([]*certs.Site, len(c.Sites))
+	for i := range c.Sites {
+		if site := &c.Sites[i]; site.at(l) && site.Scheme != "http" {
+			all[i] = &site.TLS
+		}
+	}
+	return certs.Sites{All: all, Of: func(host string) int {
+		if c.servesRoot {
+			return -1
+		}
+		return c.Router.Site(name, host)
+	}}
+}
+
+// checkTLS reads the site's certificates. It refuses those that no handshake would use.
+func (site *Site) checkTLS(c *Config, context certs.Context) {
+	if key := site.TLS.Needs(); key != "" {
+		switch {
+		case site.Scheme == "http":
+			site.Table.Errorf(key, `has no effect beside scheme = "http"`)
+			return
+		case !slices.ContainsFunc(c.Listeners, func(l Listener) bool { return l.TLS.On() && site.at(l) }):
+			site.Table.Errorf(key, "no listener of the site has tls; expected tls = true at one of "+
+				"them, which then speaks TLS with the certificates of its sites")
+			return
+		}
+	}
+	site.TLS.Check(context)
 }
 
 // checkObtains reports an acme by which no listener would get a certificate.

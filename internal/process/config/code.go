@@ -33,7 +33,7 @@ func (s Source) override(c *Config, dir string) error {
 		c.code = settings.Parse("ACME", dir, "")
 		own := *a
 		own.Table, own.Domains = c.code.Root(), slices.Clone(a.Domains)
-		own.Check(dir, s.FoldersMade)
+		own.Check(dir, s.FoldersMade, false)
 		c.TLS.ACME = &own
 	}
 	return tags.Check(c)
@@ -75,7 +75,8 @@ func (s Source) secure(c *Config, l *Listener) error {
 	l.TLS.Config, l.HTTP2 = certs.OfferHTTP1(own), true // to whom it offers that
 	if acme {
 		l.TLS.Files = []certs.Files{{Table: c.TLS.ACME.Table, ACME: true}}
-		l.TLS.Check("", c.TLS.ACME, l.TLS.Config.NextProtos, s.Logger)
+		l.TLS.Check(certs.Context{ACME: c.TLS.ACME, Protocols: l.TLS.Config.NextProtos, Reader: c.reader,
+			Log: s.Logger})
 	}
 	return nil
 }

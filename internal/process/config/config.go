@@ -114,8 +114,9 @@ type Config struct {
 
 	unusedSets []settings.Table
 
-	text *settings.File // what was read
-	code *settings.File // of Source.Code, has no text; nil: nothing reports errors there
+	text   *settings.File // what was read
+	reader *certs.Reader
+	code   *settings.File // of Source.Code, has no text; nil: nothing reports errors there
 
 	// File is the path of the file, empty if there is none. Dir is its folder, or else the working
 	// directory; relative paths in the configuration begin there. Both are absolute.
@@ -234,6 +235,7 @@ type Site struct {
 	Routes []Route `toml:"route"`
 	// AccessLog is for the site's requests, instead of the server's.
 	AccessLog *accesslog.Config `toml:"access_log"`
+	TLS       certs.Site        `toml:",inline"`
 	HTTPS     https.Settings    `toml:",inline"`
 	Around    Around            `toml:",inline"`
 

@@ -229,8 +229,8 @@ t.conf:4: listener.tls: expected both cert and key, paths of PEM files, or acme 
 			`t.conf:3: listener.client_ca: open DIR/none.pem: no such file or directory
 t.conf:4: listener.tls: expected both cert and key, paths of PEM files, or acme = true`},
 		{"certificates as strings", "[[listener]]\naddress = \"*:443\"\ntls = [\"a.pem\", \"b.pem\"]",
-			`t.conf:3: listener.tls: expected a table, found the string "a.pem"
-t.conf:3: listener.tls: expected a table, found the string "b.pem"`},
+			`t.conf:3: listener.tls: expected a table, true or false, found the string "a.pem"
+t.conf:3: listener.tls: expected a table, true or false, found the string "b.pem"`},
 		{"routes as strings", "[[site]]\nroute = [\"/\"]",
 			`t.conf:2: site.route: expected a table, found the string "/"`},
 		{"a prefix of a wrong type", route("prefix = 1\nhandler = \"echo\""),
@@ -322,9 +322,9 @@ t.conf:12: site.route.prefix: "/a/": named twice`},
 			`t.conf:2: site.error_pages: 404: expected the path of a route, without a query, not "/a?b"
 t.conf:6: site.route.error_pages: expected a status from 400 to 599, not "200"`},
 		{"keys of other tables",
-			"[[site]]\ntls = { cert = \"a\", key = \"b\" }\n[[site.rule]]\naccess_log = { path = \"a\" }\n" +
+			"[[site]]\nmin_version = \"1.3\"\n[[site.rule]]\naccess_log = { path = \"a\" }\n" +
 				"grace = \"1s\"\n[site.limit]\nallow = \"10.0.0.0/8\"\nheaders = { a = \"b\" }",
-			`t.conf:2: site.tls: unknown key (it is a key of [[listener]], [[upstream]] and [[stream]] and, with another meaning, of the whole file)
+			`t.conf:2: site.min_version: unknown key (it is a key of [[listener]] and [[stream]])
 t.conf:4: site.rule.access_log: unknown key (it is a key of [[stream]] and [[site]] and, with another meaning, of the whole file)
 t.conf:5: site.rule.grace: unknown key (grace belongs at the top of the file, above the first [table])
 t.conf:8: site.limit.headers: unknown key (it is the whole file's: write [headers])`},

@@ -33,6 +33,9 @@ func (c *Config) Explain(w io.Writer, request string) error {
 		fmt.Fprintln(w, "the only site")
 	}
 	say := func(line string) { fmt.Fprintln(w, "  "+line) }
+	if q.HTTPS {
+		c.explainTLS(listener, q.Host, say)
+	}
 	through := func(a *Around) rules.Outcome {
 		outcome := rules.Passed
 		if a.set != nil {
@@ -118,6 +121,20 @@ func (a *Around) explain(q *rules.Sample, say func(string)) bool {
 		say(fmt.Sprintf("mirror (%s): %v", a.Table.Position("mirror"), a.Mirror))
 	}
 	return true
+}
+
+// explainTLS says which certificate a client gets that asks for a host.
+func (c *Config) explainTLS(listener, host string, say func(string)) {
+	name, _, err := net.SplitHostPort(host)
+	if err != nil {
+		name = host
+	}
+	for i := range c.Listeners {
+		l := &c.Listeners[i]
+		if l.Address.String() == listener && l.TLS.On() {
+			say("tls: " + l.TLS.Explain(name))
+		}
+	}
 }
 
 // redirects returns where the key https of a site redirects a request, or "".

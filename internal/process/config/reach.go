@@ -50,7 +50,7 @@ func (c *Config) checkScheme(site *Site) {
 		return
 	}
 	for _, l := range c.Listeners {
-		secure := l.Table.Has("tls")
+		secure := l.TLS.On()
 		if site.at(l) && (secure == (site.Scheme == "https") || l.proxied()) {
 			return
 		}
@@ -112,7 +112,7 @@ func (c *Config) https(site Site, log *slog.Logger, report func(error)) handlers
 func (c *Config) unsureOfHTTPS(site Site) (blind *Listener) {
 	for i := range c.Listeners {
 		switch l := &c.Listeners[i]; {
-		case l.Table.Has("tls"), l.proxied() && !l.ProxyProtocol && site.at(*l):
+		case l.TLS.On(), l.proxied() && !l.ProxyProtocol && site.at(*l):
 			return nil
 		case l.ProxyProtocol && site.at(*l):
 			blind = l
@@ -133,7 +133,7 @@ func (c *Config) httpsPort(site Site) (port func() int, ok bool) {
 		if l.proxied() && site.at(l) {
 			ok = true
 		}
-		if !l.Table.Has("tls") {
+		if !l.TLS.On() {
 			continue
 		}
 		worth := 1

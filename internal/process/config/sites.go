@@ -296,9 +296,25 @@ func reportRefused(sites []builtSite) []builtSite {
 			site.Routes = slices.Delete(slices.Clone(site.Routes), re.Route, re.Route+1)
 			continue
 		}
-		site.table.Errorf(re.Key, "%v", re.Err)
+		site.table.Errorf(re.Key, "%v%s", re.Err, namesake(sites, re))
 		sites = slices.Delete(sites, re.Site, re.Site+1)
 	}
+}
+
+// namesake says where the other site is that has a host of the refused one, if that is in another
+// file.
+func namesake(sites []builtSite, refused *handlers.RouteError) string {
+	site := sites[refused.Site]
+	for _, other := range sites[:refused.Site] {
+		for _, host := range other.Hosts {
+			same := func(own string) bool { return strings.EqualFold(own, host) }
+			if refused.Key == "host" && slices.ContainsFunc(site.Hosts, same) &&
+				other.table.File() != site.table.File() {
+				return fmt.Sprintf("; the other one is of the site at %s", other.table.Place(""))
+			}
+		}
+	}
+	return ""
 }
 
 func plain(sites []builtSite) []handlers.Site {

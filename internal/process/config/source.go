@@ -62,6 +62,10 @@ type Source struct {
 
 	Obtain certs.Options // for tests
 
+	// InForce has the certificates in force, of a reload: files that have not changed since are not
+	// read again.
+	InForce certs.Set
+
 	// by host and port, where the kernel has chosen that; of a reload
 	ChosenPorts map[string]sockets.Address
 }
@@ -144,14 +148,14 @@ func (s Source) Parse(name, text string) (*Config, error) {
 	}
 	c.checkPubsub(s.Broker)
 	c.checkDebug()
-	if a := c.TLS.ACME; a != nil && a == inFile {
-		a.Check(c.Dir, s.FoldersMade)
-	}
+	c.checkACME(s, c.TLS.ACME == inFile)
 	c.checkListeners(s)
+	c.checkSites()
+	c.reader = certs.NewReader(s.InForce)
+	c.checkTLS(s)
 	if !s.replacesListeners() {
 		c.checkObtains(s)
 	}
-	c.checkSites()
 	c.logger, c.store = s.Logger, s.Cache
 	for _, set := range c.unusedSets {
 		s.Logger.Warn("no site and no route uses a set of keys", "at", set.Position(""))

@@ -7,6 +7,7 @@ import (
 	"github.com/lwango/lwango/internal/base/metrics"
 	"github.com/lwango/lwango/internal/base/sysio"
 	"github.com/lwango/lwango/internal/process/tcpproxy"
+	"github.com/lwango/lwango/internal/tls/certs"
 )
 
 // checkStreams checks the tables [[stream]] and builds their services.
@@ -27,7 +28,7 @@ func (c *Config) checkStreams(s Source) {
 			continue
 		}
 		taken[at] = true
-		set.TLS.Check(c.Dir, c.TLS.ACME, nil, s.Logger)
+		set.TLS.Check(certs.Context{Dir: c.Dir, ACME: c.TLS.ACME, Reader: c.reader, Log: s.Logger})
 		if set.AccessLog != nil {
 			set.AccessLog.CheckStream(c.Dir, c.AccessLog)
 		}

@@ -1,7 +1,6 @@
 package server
 
 import (
-	"crypto/tls"
 	"sync/atomic"
 	"time"
 
@@ -17,7 +16,7 @@ type listener struct {
 	conn.Listener // for each loop, without FD; its TLS asks certs
 	socket        *sockets.Socket
 	config        config.Listener
-	certs         atomic.Pointer[tls.Config] // in force
+	certs         atomic.Pointer[certs.Offer] // in force
 
 	// By loop. A loop owns its entry once it serves the listener.
 	given   [][]int // duplicates of the socket's descriptors
@@ -31,9 +30,9 @@ func newListener(sock *sockets.Socket, lc config.Listener, n int,
 		handles: make([][]*loop.Listener, n)}
 	l.Listener = conn.Listener{Name: lc.Address.ListenerName(), Terms: new(atomic.Uint32),
 		HTTP2:       lc.HTTP2,
-		Misdirected: func(sni, host string) bool { return certs.Misdirected(l.certs.Load(), sni, host) }}
+		Misdirected: func(sni, host string) bool { return l.certs.Load().Misdirected(sni, host) }}
 	if lc.TLS.Config != nil {
-		l.certs.Store(lc.TLS.Config)
+		l.certs.Store(lc.TLS.Offer())
 		l.TLS = obtainer.ListenerConfig(&l.certs)
 	}
 	for i := range n {
@@ -86,7 +85,7 @@ func (s *server) renewCerts(now time.Time) {
 		l := s.listeners[lc.Address] // nil: a new process has it
 		renewed, stricter := lc.TLS.Renew(now, s.own)
 		if renewed && l != nil {
-			l.certs.Store(lc.TLS.Config)
+			l.certs.Store(lc.TLS.Offer())
 		}
 		if renewed {
 			s.observed.certify(s.config)

@@ -37,7 +37,9 @@ func (s *server) reload() (err error) {
 			undo.run()
 		}
 	}()
-	next, err := s.source.Load()
+	source := s.source
+	source.InForce = s.config.Certs()
+	next, err := source.Load()
 	if err != nil {
 		return err
 	}
@@ -180,7 +182,7 @@ func (s *server) applyStricterTLS(next *config.Config) (any bool) {
 		if l == nil || at < 0 || !lc.TLS.Stricter(&s.config.Listeners[at].TLS) {
 			continue
 		}
-		l.certs.Store(lc.TLS.Config)
+		l.certs.Store(lc.TLS.Offer())
 		s.outdate(l)
 		any = true
 	}
@@ -226,7 +228,7 @@ func (s *server) swapListeners(next *config.Config, added map[sockets.Address]*l
 	}
 	for _, lc := range next.Listeners {
 		if l := s.listeners[lc.Address]; added[lc.Address] == nil {
-			l.certs.Store(lc.TLS.Config)
+			l.certs.Store(lc.TLS.Offer())
 		}
 	}
 	for _, l := range closing {

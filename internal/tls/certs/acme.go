@@ -50,15 +50,15 @@ func (a *ACME) same(b *ACME) bool {
 }
 
 // Check checks the keys, and reports errors at the table of the file. Relative paths begin in dir.
-// See CheckFolder for made.
-func (a *ACME) Check(dir string, made bool) {
+// See CheckFolder for made. more says that sites have domains, too: see Add.
+func (a *ACME) Check(dir string, made, more bool) {
 	if a.Email != "" || a.Table.Has("email") {
 		if at, err := mail.ParseAddress(a.Email); err != nil || at.Address != a.Email {
 			a.Table.Errorf("email", "expected an address such as admin@example.org, found %q",
 				a.Email)
 		}
 	}
-	if len(a.Domains) == 0 {
+	if len(a.Domains) == 0 && (!more || a.Table.Has("domains")) {
 		a.Table.Errorf("domains", "expected the names that certificates are for")
 	}
 	for i, name := range a.Domains {
@@ -96,6 +96,26 @@ func (a *ACME) Check(dir string, made bool) {
 	}, at.Host+strings.TrimSuffix(at.Path, "/")))
 	if err := a.CheckFolder(made); err != nil {
 		a.Table.Errorf("cache", "%v", err)
+	}
+}
+
+// Add adds the hosts of a site with tls = { acme = true } to the domains, and reports those that
+// cannot be proved at the table of that.
+func (a *ACME) Add(s *Site) {
+	for _, f := range s.Files {
+		if !f.ACME {
+			continue
+		}
+		if len(s.hosts) == 0 {
+			f.Table.Errorf("acme", "needs the key host in the site: certificates are for its hosts")
+		}
+		for _, name := range s.hosts {
+			if err := checkDomain(name); err != nil {
+				f.Table.Errorf("acme", "host %q: %v", name, err)
+			} else if !slices.Contains(a.Domains, name) {
+				a.Domains = append(a.Domains, name)
+			}
+		}
 	}
 }
 
@@ -167,11 +187,11 @@ func (a *ACME) read(domain string) (tls.Certificate, error) {
 	return confpath.KeyPair(a.file(domain), a.file(domain))
 }
 
-// pairs are those of a listener: what has been obtained so far, and what has not.
-func (a *ACME) pairs(now time.Time, position string) (all []pair) {
-	for _, name := range a.Domains {
+// pairs are those of domains: what has been obtained so far, and what has not.
+func (a *ACME) pairs(r *Reader, domains []string, now time.Time, position string) (all []pair) {
+	for _, name := range domains {
 		p := pair{cert: a.file(name), key: a.file(name), domain: name, position: position}
-		p.loadErr = p.load(now) // the Obtainer acts on it, and Set.Keep
+		p.loadErr = r.load(&p, now) // the Obtainer acts on it, and Set.Keep
 		all = append(all, p)
 	}
 	return all

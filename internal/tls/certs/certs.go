@@ -6,9 +6,10 @@
 // which calls Renew now and then to see whether there is another Config. A Set has the TLS of all
 // listeners. An ACME has the keys of acme in [tls]. An Obtainer is the server's client of that
 // authority: its goroutine writes files, which Renew reads. Handshakes, on any loop, use the
-// tls.Config that Obtainer.ListenerConfig returns.
+// tls.Config that Obtainer.ListenerConfig returns, which asks the Offer in force.
 //
 //	certs.go        TLS and Set: the keys, and the certificates in force
+//	sites.go        Site: the keys of a [[site]], and what they add to listeners
 //	pair.go         a certificate with its key: reading, and what is wrong with it
 //	authorities.go  client_ca: the file of authorities
 //	handshake.go    which certificate a client gets
@@ -28,6 +29,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/lwango/lwango/internal/base/ascii"
 	"github.com/lwango/lwango/internal/base/confpath"
 	"github.com/lwango/lwango/internal/base/metrics"
 	"github.com/lwango/lwango/internal/base/settings"
@@ -38,7 +40,7 @@ import (
 type TLS struct {
 	Table settings.Table `toml:",table"`
 	// Files is one certificate with its key, or a list of them. The SNI chooses one; the first one is
-	// for other names.
+	// for other names. Or it is true: then all certificates are those of sites.
 	Files []Files `toml:"tls"`
 	// MinVersion is the least version of TLS; empty: 1.2.
 	MinVersion string `toml:"min_version" oneof:"1.2 1.3"`
@@ -54,7 +56,9 @@ type TLS struct {
 	// another Config replaces it.
 	Config *tls.Config
 
-	pairs   []pair       // of Files
+	pairs   []pair       // of Files, and then those of sites
+	sites   Sites        // at the listener
+	offer   *Offer       // has Config; nil: see Offer
 	crl     *crl.File    // of CRL; nil: none
 	trusted []pair       // the authorities of CAs, without keys
 	log     *slog.Logger // of what clients cause
@@ -63,24 +67,46 @@ type TLS struct {
 // Files are one certificate with its key, both PEM files.
 type Files struct {
 	Table settings.Table `toml:",table"`
+	On    *bool          `toml:",switch"`
 	// Cert is a PEM file, with the chain behind the certificate.
 	Cert string `toml:"cert"`
 	// Key is a PEM file.
 	Key string `toml:"key"`
-	// ACME stands for the certificates of [tls] acme, in the place of cert and key.
+	// ACME stands for the certificates of [tls] acme, in the place of cert and key; at a site, for
+	// those of its hosts.
 	ACME bool `toml:"acme"`
 
 	_ struct{} `gone:"ocsp" why:"responses are not stapled any more, as authorities have ended OCSP"`
 }
 
+// Context is what Check needs besides the keys.
+type Context struct {
+	Dir       string   // where relative paths begin
+	ACME      *ACME    // obtains certificates; nil: nothing does
+	Protocols []string // for ALPN
+	Reader    *Reader  // reads the pairs
+	Sites     Sites    // none: the zero Sites
+	Log       *slog.Logger
+}
+
+// On reports whether the listener is to speak TLS, according to its keys.
+func (t *TLS) On() bool {
+	return len(t.Files) > 0 && (t.Files[0].On == nil || *t.Files[0].On)
+}
+
+// aead are the cipher suites of TLS 1.2 that are offered; those of 1.3 are fixed. The others of
+// crypto/tls encrypt with CBC after they have authenticated, or have no forward secrecy.
+var aead = []uint16{tls.TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256,
+	tls.TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256, tls.TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384,
+	tls.TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384, tls.TLS_ECDHE_ECDSA_WITH_CHACHA20_POLY1305_SHA256,
+	tls.TLS_ECDHE_RSA_WITH_CHACHA20_POLY1305_SHA256}
+
 // Check makes Config of the keys, and reports errors at the table of the file. A Config that is
-// there already, of a program, has what the keys leave open. Relative paths begin in dir. a, which
-// may be nil, obtains certificates; protocols are for ALPN; log is for what clients cause. A client
-// gets a certificate for its SNI. If no certificate is for it, or the client sends no SNI, it gets
-// the first one.
-func (t *TLS) Check(dir string, a *ACME, protocols []string, log *slog.Logger) {
-	if len(t.Files) == 0 {
-		if t.Table.Has("tls") {
+// there already, of a program, has what the keys leave open. A client gets a certificate for its
+// SNI, see Offer.
+func (t *TLS) Check(c Context) {
+	if !t.On() {
+		if t.Table.Has("tls") && len(t.Files) == 0 {
 			t.Table.Errorf("tls", "expected at least one { cert = ..., key = ... }")
 		}
 		for key, wanted := range map[string]bool{"min_version": t.Table.Has("min_version"),
@@ -92,80 +118,128 @@ func (t *TLS) Check(dir string, a *ACME, protocols []string, log *slog.Logger) {
 		}
 		return
 	}
-	c := &tls.Config{MinVersion: tls.VersionTLS12}
+	config := &tls.Config{MinVersion: tls.VersionTLS12, CipherSuites: aead}
 	if t.Config != nil {
-		c = t.Config.Clone()
+		config = t.Config.Clone()
 	}
-	c.NextProtos = protocols
+	config.NextProtos = c.Protocols
 	if t.MinVersion == "1.3" {
-		c.MinVersion = tls.VersionTLS13
+		config.MinVersion = tls.VersionTLS13
 	}
-	for _, f := range t.Files {
-		switch {
-		case f.ACME && (f.Cert != "" || f.Key != ""):
-			f.Table.Errorf("acme", "stands in the place of cert and key")
-			continue
-		case f.ACME && a == nil:
-			f.Table.Errorf("acme", "needs acme = { domains = [...] } in the table [tls]")
-			continue
-		case f.ACME:
-			t.pairs = append(t.pairs, a.pairs(time.Now(), f.Table.Position(""))...)
-			continue
-		case f.Cert == "" || f.Key == "":
-			f.Table.Errorf("", "expected both cert and key, paths of PEM files, or acme = true")
-			continue
-		}
-		p := pair{cert: confpath.Join(dir, f.Cert), key: confpath.Join(dir, f.Key),
-			position: f.Table.Position(""), strict: t.Strict}
-		if err := p.load(time.Now()); err != nil {
-			f.Table.Errorf("", "%v", err)
-			continue
-		}
-		t.pairs = append(t.pairs, p)
+	if t.Files[0].On == nil {
+		t.pairs = c.pairs(t.Files, nil, t.Strict)
+	} else if len(t.Files) > 1 {
+		t.Table.Errorf("tls", "expected true, or pairs of cert and key, not both")
+	} else if c.Sites.Of == nil {
+		t.Table.Errorf("tls", "expected { cert = ..., key = ... }: no [[site]] brings certificates here")
 	}
+	for i := range t.pairs {
+		t.pairs[i].site = listenersOwn
+	}
+	t.sites, t.log = c.Sites, c.Log
+	t.addSites()
 	if t.Table.Has("client_ca") {
-		path := confpath.Join(dir, t.CAs)
+		path := confpath.Join(c.Dir, t.CAs)
 		all, err := authorities(path)
 		if err != nil {
 			t.Table.Errorf("client_ca", "%v", err)
 		}
-		c.ClientCAs = x509.NewCertPool()
+		config.ClientCAs = x509.NewCertPool()
 		for _, ca := range all {
-			c.ClientCAs.AddCert(ca)
+			config.ClientCAs.AddCert(ca)
 			t.trusted = append(t.trusted, pair{cert: path, leaf: ca,
 				position: t.Table.Position("client_ca")})
 		}
-		c.ClientAuth = tls.RequireAndVerifyClientCert
+		config.ClientAuth = tls.RequireAndVerifyClientCert
 		if t.Table.Has("client_crl") && err == nil {
-			if t.crl, err = crl.Open(confpath.Join(dir, t.CRL), all, time.Now()); err != nil {
+			if t.crl, err = crl.Open(confpath.Join(c.Dir, t.CRL), all, time.Now()); err != nil {
 				t.Table.Errorf("client_crl", "%v", err)
 			} else {
-				c.VerifyConnection = t.crl.VerifyConnection
+				config.VerifyConnection = t.crl.VerifyConnection
 			}
 		}
 	} else if t.Table.Has("client_crl") {
 		t.Table.Errorf("client_crl", "needs client_ca beside it")
 	}
-	t.Config, t.log = c, log
+	t.Config = config
 	t.certify()
 }
 
-// certify puts the certificates that were read into t.Config.
+// pairs reads the pairs of a key tls, and reports errors at its table. hosts are those of a site;
+// nil: the key is a listener's.
+func (c *Context) pairs(files []Files, hosts []string, strict bool) (all []pair) {
+	for _, f := range files {
+		switch {
+		case f.ACME && (f.Cert != "" || f.Key != ""):
+			f.Table.Errorf("acme", "stands in the place of cert and key")
+			continue
+		case f.ACME && c.ACME == nil:
+			f.Table.Errorf("acme", "needs acme = { domains = [...] } in the table [tls]")
+			continue
+		case f.ACME:
+			domains := c.ACME.Domains
+			if hosts != nil {
+				domains = hosts
+			}
+			all = append(all, c.ACME.pairs(c.Reader, domains, time.Now(), f.Table.Position(""))...)
+			continue
+		case f.Cert == "" || f.Key == "":
+			f.Table.Errorf("", "expected both cert and key, paths of PEM files, or acme = true")
+			continue
+		}
+		p := pair{cert: confpath.Join(c.Dir, f.Cert), key: confpath.Join(c.Dir, f.Key),
+			position: f.Table.Position(""), strict: strict, table: f.Table}
+		if err := c.Reader.load(&p, time.Now()); err != nil {
+			f.Table.Errorf("", "%v", err)
+			continue
+		}
+		if mustStaple(p.leaf) {
+			f.Table.Errorf("cert", "%s: the certificate demands a stapled OCSP response (must-staple, "+
+				"RFC 7633), so clients would refuse it: responses are not stapled, as authorities have "+
+				"ended OCSP. Have a new certificate issued without that", p.cert)
+			continue
+		}
+		all = append(all, p)
+	}
+	return all
+}
+
+// certify makes Config and offer of the certificates that were read.
 func (t *TLS) certify() {
 	t.Config = t.Config.Clone() // handshakes use the old one
-	t.Config.Certificates, t.Config.GetConfigForClient = nil, nil
-	var missing []string
+	t.offer = newOffer(t)
+}
+
+// Offer returns what handshakes at the listener use; nil: it has no TLS.
+func (t *TLS) Offer() *Offer {
+	if t.offer == nil && t.Config != nil { // of a program
+		t.offer = offerOf(t.Config)
+	}
+	return t.offer
+}
+
+// Explain says in words which certificate a client gets that asks for a name.
+func (t *TLS) Explain(name string) string {
+	all, named := t.Offer().choices(name)
+	if all == nil {
+		all = t.offer.first
+	}
+	if all == nil || t.offer.missing[ascii.ToLower(name)] && !named {
+		return "no certificate yet"
+	}
+	if t.Strict && !named {
+		return "turned away by strict_sni, since no certificate is for the name"
+	}
 	for i := range t.pairs {
-		if p := &t.pairs[i]; p.leaf != nil {
-			t.Config.Certificates = append(t.Config.Certificates, p.tlsCert)
-		} else {
-			missing = append(missing, p.domain)
+		if p := &t.pairs[i]; p.leaf == all[0].Leaf {
+			says := fmt.Sprintf("certificate %s (%s)", p.cert, p.position)
+			if !named {
+				says += ", which is not for that name"
+			}
+			return says
 		}
 	}
-	t.Config.GetCertificate = certificateBySNI(t.Config.Certificates)
-	if t.Strict || missing != nil {
-		t.Config.GetConfigForClient = rejectUnknownNames(t.Config.Certificates, t.Strict, missing, t.log)
-	}
+	return "certificate of the program"
 }
 
 // Stricter reports whether t asks more of its clients than old did at the same address: TLS, a
@@ -249,9 +323,18 @@ func (s Set) Paths() (paths []string) {
 // Warnings returns the problems of the certificates, and of the authorities of clients, for which
 // one side refuses a certificate now, or will soon.
 func (s Set) Warnings(now time.Time) (all []Warning) {
+	type place struct {
+		cert, position string
+		strict         bool
+	}
+	seen := map[place]bool{} // a site's certificate may be at several listeners
 	for _, t := range s {
 		for i := range t.pairs {
-			all = append(all, t.pairs[i].warnings(now)...)
+			p := &t.pairs[i]
+			if at := (place{p.cert, p.position, p.strict}); !seen[at] {
+				seen[at] = true
+				all = append(all, p.warnings(now)...)
+			}
 		}
 		for i := range t.trusted {
 			p := &t.trusted[i]

@@ -5,6 +5,12 @@ import (
 	"iter"
 )
 
-var Index = indexByName
+func Index(all []tls.Certificate) certNames {
+	n := certNames{}
+	for i := range all {
+		n.add(&all[i])
+	}
+	return n
+}
 
 func (n certNames) Of(sni string) iter.Seq[*tls.Certificate] { return n.matching(sni) }

@@ -2,6 +2,7 @@ package certs
 
 import (
 	"crypto/tls"
+	"crypto/x509"
 	"iter"
 	"log/slog"
 	"slices"
@@ -13,15 +14,15 @@ import (
 	"github.com/lwango/lwango/internal/base/ascii"
 )
 
-// ListenerConfig returns the tls.Config of a listener. Each handshake uses the tls.Config that
-// current has at its time. The returned one stays over reloads, and with it the keys of session
+// ListenerConfig returns the tls.Config of a listener. Each handshake uses the Offer that current
+// has at its time. The returned one stays over reloads, and with it the keys of session
 // tickets, so a reload costs no client its session.
-func (o *Obtainer) ListenerConfig(current *atomic.Pointer[tls.Config]) *tls.Config {
+func (o *Obtainer) ListenerConfig(current *atomic.Pointer[Offer]) *tls.Config {
 	return &tls.Config{GetConfigForClient: func(hello *tls.ClientHelloInfo) (*tls.Config, error) {
 		if answer := o.answer(hello); answer != nil {
 			return answer, nil
 		}
-		c := current.Load()
+		c := current.Load().Config
 		if c.GetConfigForClient == nil {
 			return c, nil
 		}
@@ -66,62 +67,171 @@ func OfferHTTP1(c *tls.Config) *tls.Config {
 	return c
 }
 
-// certificateBySNI returns a GetCertificate that gives clients a certificate for their SNI, if
-// there is one. Without this function, crypto/tls gives a client that can use none of these
-// certificates the first one of the configuration, which may be for another name.
-func certificateBySNI(
-	certs []tls.Certificate,
-) func(*tls.ClientHelloInfo) (*tls.Certificate, error) {
-	byName := indexByName(certs)
-	return func(hello *tls.ClientHelloInfo) (own *tls.Certificate, err error) {
-		for cert := range byName.matching(hello.ServerName) {
-			if hello.SupportsCertificate(cert) == nil {
-				return cert, nil
-			}
-			own = cert // the handshake fails, unless there is another one
-		}
-		return own, nil // nil: crypto/tls takes another one
-	}
+// Offer is what handshakes at a listener use: the certificates in force, and which client gets
+// which one. It does not change. Handshakes on any loop call its methods.
+//
+// A client gets a certificate for its SNI: of those that are for it, one of the site that answers
+// for that name comes first. If none is for its SNI, and the site has the name among its hosts, the
+// client gets one of the site's all the same. Otherwise it gets the listener's own first one or,
+// where the listener has none, one of the site's.
+type Offer struct {
+	*tls.Config
+
+	byName certNames
+	own    bool                       // the listener has pairs of its own, which Config has
+	first  []*tls.Certificate         // of all; one, or none
+	sites  map[int][]*tls.Certificate // by index of the site that brings them
+	siteOf func(sni string) int       // see Sites
+
+	missing map[string]bool // domains whose certificates are still to be obtained
+	strict  bool
+	log     *slog.Logger
 }
 
-// rejectUnknownNames returns a GetConfigForClient that turns clients away whose SNI none of the
-// certificates is for. If strict, it turns away all of these, and clients without SNI; otherwise
-// only clients that ask for one of the missing domains. crypto/tls also calls it before it resumes
-// a session, when it does not call GetCertificate.
-func rejectUnknownNames(certs []tls.Certificate, strict bool, missing []string,
-	log *slog.Logger) func(*tls.ClientHelloInfo) (*tls.Config, error) {
-	// Without a certificate crypto/tls sends the alert unrecognized_name (RFC 6066 section 3).
-	none := &tls.Config{SessionTicketsDisabled: true}
-	byName := indexByName(certs)
-	return func(hello *tls.ClientHelloInfo) (*tls.Config, error) {
-		for range byName.matching(hello.ServerName) {
-			return nil, nil
+// newOffer makes the Offer of t, and completes t.Config.
+func newOffer(t *TLS) *Offer {
+	o := &Offer{Config: t.Config, byName: certNames{}, sites: map[int][]*tls.Certificate{},
+		siteOf: t.sites.Of, missing: map[string]bool{}, strict: t.Strict, log: t.log}
+	o.Certificates, o.GetConfigForClient, o.GetCertificate = nil, nil, o.certificate
+	for i := range t.pairs {
+		p := &t.pairs[i]
+		if p.leaf == nil {
+			o.missing[p.domain] = true
+			continue
 		}
-		if name := strings.ToLower(hello.ServerName); slices.Contains(missing, name) {
-			log.Warn("conn: client turned away, its certificate is still to be obtained", "domain",
-				name)
-			return none, nil
+		cert := new(p.tlsCert) // Renew changes p
+		o.byName.add(cert)
+		if p.site == listenersOwn {
+			o.own, o.Certificates = true, append(o.Certificates, p.tlsCert)
+		} else {
+			o.sites[p.site] = append(o.sites[p.site], cert)
 		}
-		if strict {
-			return none, nil
+		if o.first == nil {
+			o.first = []*tls.Certificate{cert}
 		}
+	}
+	if o.strict || len(o.missing) > 0 {
+		o.GetConfigForClient = o.rejectUnknownName
+	}
+	return o
+}
+
+// offerOf returns the Offer for the tls.Config of a program.
+func offerOf(c *tls.Config) *Offer {
+	o := &Offer{Config: c, byName: certNames{}}
+	for i := range c.Certificates {
+		o.byName.add(&c.Certificates[i])
+	}
+	if len(c.Certificates) > 0 {
+		o.first = []*tls.Certificate{&c.Certificates[0]}
+	}
+	return o
+}
+
+// choices returns the certificates for a client, best first; named says that they are for its SNI.
+func (o *Offer) choices(sni string) (all []*tls.Certificate, named bool) {
+	var own []*tls.Certificate
+	site, other := listenersOwn, listenersOwn
+	if o.siteOf != nil && len(o.sites) > 0 {
+		site = o.siteOf(sni)
+		own = o.sites[site]
+	}
+	var others []*tls.Certificate
+	for cert := range o.byName.matching(sni) {
+		if slices.Contains(own, cert) {
+			all = append(all, cert)
+		} else {
+			others = append(others, cert)
+		}
+	}
+	if all = append(all, others...); len(all) > 0 {
+		return all, true
+	}
+	if own != nil && o.own {
+		other = o.siteOf("")
+	}
+	switch {
+	case own != nil && (!o.own || site != other):
+		return own, false
+	case o.own:
+		return nil, false // crypto/tls chooses one of Certificates
+	}
+	return o.first, false
+}
+
+// certificate is for GetCertificate. Without it, crypto/tls gives a client that can use none of the
+// certificates for its SNI the first one of the configuration, which may be for another name.
+func (o *Offer) certificate(hello *tls.ClientHelloInfo) (*tls.Certificate, error) {
+	all, _ := o.choices(hello.ServerName)
+	nameless := *hello // what is left to compare are the algorithms
+	nameless.ServerName = ""
+	for _, cert := range all {
+		if nameless.SupportsCertificate(cert) == nil {
+			return cert, nil
+		}
+	}
+	if len(all) > 0 {
+		return all[len(all)-1], nil // the handshake fails
+	}
+	return nil, nil // crypto/tls takes another one, if there is one
+}
+
+// rejectUnknownName is for GetConfigForClient. It turns clients away whose SNI none of the
+// certificates is for: with strict_sni all of these, and clients without SNI; otherwise only
+// clients that ask for one of the missing domains. crypto/tls also calls it before it resumes a
+// session, when it does not call GetCertificate.
+func (o *Offer) rejectUnknownName(hello *tls.ClientHelloInfo) (*tls.Config, error) {
+	for range o.byName.matching(hello.ServerName) {
 		return nil, nil
 	}
+	if name := strings.ToLower(hello.ServerName); o.missing[name] {
+		o.log.Warn("conn: client turned away, its certificate is still to be obtained", "domain",
+			name)
+		return none, nil
+	}
+	if o.strict {
+		return none, nil
+	}
+	return nil, nil
+}
+
+// none has no certificate, so crypto/tls sends the alert unrecognized_name (RFC 6066 section 3).
+var none = &tls.Config{SessionTicketsDisabled: true}
+
+// Misdirected reports whether a request for host needs another connection: a certificate is for
+// host, and a client whose SNI is sni is shown another one. If no certificate is for host, no
+// connection would be better.
+func (o *Offer) Misdirected(sni, host string) bool {
+	if o == nil {
+		return false
+	}
+	for range o.byName.matching(host) {
+		shown, _ := o.choices(sni)
+		if shown == nil {
+			shown = o.first
+		}
+		return !slices.ContainsFunc(shown, func(c *tls.Certificate) bool { return hasName(c.Leaf, host) })
+	}
+	return false
+}
+
+func hasName(cert *x509.Certificate, name string) bool {
+	return name != "" && cert != nil && cert.VerifyHostname(name) == nil
 }
 
 // certNames has certificates by their DNS names in lower case, wildcards included, each list in the
 // order of the configuration. A handshake looks up two names, however many there are.
 type certNames map[string][]*tls.Certificate
 
-func indexByName(certs []tls.Certificate) certNames {
-	all := certNames{}
-	for i := range certs {
-		for _, name := range certs[i].Leaf.DNSNames {
-			name = ascii.ToLower(name)
-			all[name] = append(all[name], &certs[i])
-		}
+// add adds a certificate whose Leaf is there.
+func (n certNames) add(cert *tls.Certificate) {
+	if cert.Leaf == nil {
+		return
 	}
-	return all
+	for _, name := range cert.Leaf.DNSNames {
+		name = ascii.ToLower(name)
+		n[name] = append(n[name], cert)
+	}
 }
 
 // matching returns the certificates for the name that a client asks for (SNI, which is never an
@@ -142,32 +252,4 @@ func (n certNames) matching(sni string) iter.Seq[*tls.Certificate] {
 			}
 		}
 	}
-}
-
-// Misdirected reports whether a request for host needs another connection: a certificate is for
-// host, and a client whose SNI is sni is shown another one. If no certificate is for host, no
-// connection would be better.
-func Misdirected(c *tls.Config, sni, host string) bool {
-	if c == nil {
-		return false
-	}
-	known := slices.ContainsFunc(c.Certificates, func(cert tls.Certificate) bool {
-		return hasName(&cert, sni)
-	})
-	own := false
-	for i := range c.Certificates {
-		cert := &c.Certificates[i]
-		if !hasName(cert, host) {
-			continue
-		}
-		if shown := i == 0; known && hasName(cert, sni) || !known && shown {
-			return false
-		}
-		own = true
-	}
-	return own
-}
-
-func hasName(cert *tls.Certificate, name string) bool {
-	return name != "" && cert.Leaf != nil && cert.Leaf.VerifyHostname(name) == nil
 }

@@ -60,10 +60,11 @@ func TestStrictOffersHTTP2(t *testing.T) {
 			strict, cert, key))
 		var l certs.TLS
 		file.Root().Decode(&l)
-		l.Check("/", nil, []string{"h2", "http/1.1"}, slog.Default())
+		l.Check(certs.Context{Dir: "/", Protocols: []string{"h2", "http/1.1"},
+			Reader: certs.NewReader(nil), Log: slog.Default()})
 		must.Do(t, file.Err())
-		var current atomic.Pointer[tls.Config]
-		current.Store(l.Config)
+		var current atomic.Pointer[certs.Offer]
+		current.Store(l.Offer())
 		live := certs.NewObtainer(certs.Options{}, slog.Default()).ListenerConfig(&current)
 		got, err := live.GetConfigForClient(&tls.ClientHelloInfo{ServerName: "a.test"})
 		if err != nil || !slices.Contains(got.NextProtos, "h2") {

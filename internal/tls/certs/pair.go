@@ -3,13 +3,17 @@ package certs
 import (
 	"crypto/tls"
 	"crypto/x509"
+	"encoding/asn1"
 	"errors"
 	"fmt"
 	"io/fs"
 	"log/slog"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/lwango/lwango/internal/base/confpath"
+	"github.com/lwango/lwango/internal/base/settings"
 )
 
 // pair is a certificate that was read, with its key.
@@ -22,7 +26,48 @@ type pair struct {
 	loadErr   error             // why the configuration has no leaf for domain
 	position  string            // in the configuration
 	strict    bool              // the listener has strict_sni
+	site      int               // index of the site that brings it, or listenersOwn
+	hosts     []string          // of the site
+	table     settings.Table    // of the key; of no file for one that is obtained
 	rereadAt  time.Time         // a file of acme is to be read then; zero: when it changes
+}
+
+// listenersOwn stands for a site where a pair is the listener's own.
+const listenersOwn = -1
+
+// Reader reads pairs of files while a configuration is read: each pair once, and none that has not
+// changed since an earlier configuration. One goroutine uses it.
+type Reader struct{ read map[[2]string]pair }
+
+// NewReader returns a Reader for the configuration that is to replace before.
+func NewReader(before Set) *Reader {
+	r := &Reader{read: map[[2]string]pair{}}
+	for _, t := range before {
+		for _, p := range t.pairs {
+			r.keep(&p)
+		}
+	}
+	return r
+}
+
+func (r *Reader) keep(p *pair) {
+	if p.leaf != nil && p.loadErr == nil && p.rereadAt.IsZero() {
+		r.read[[2]string{p.cert, p.key}] = pair{stamp: p.stamp, tlsCert: p.tlsCert, leaf: p.leaf}
+	}
+}
+
+// load is the method of p, but does not read what is known.
+func (r *Reader) load(p *pair, now time.Time) error {
+	if known, ok := r.read[[2]string{p.cert, p.key}]; ok && known.stamp != (stamp{}) &&
+		known.stamp == p.stampFiles() {
+		p.stamp, p.tlsCert, p.leaf = known.stamp, known.tlsCert, known.leaf
+		return nil
+	}
+	err := p.load(now)
+	if err == nil {
+		r.keep(p)
+	}
+	return err
 }
 
 // stamp changes when one of a pair's files does.
@@ -126,6 +171,38 @@ func (p *pair) nameProblem() string {
 	return ""
 }
 
+// hostProblem names the hosts of p's site for which the certificate is not; "": there are none, or
+// p's certificate has no name at all. Another pair of the site may be for them.
+func (p *pair) hostProblem() string {
+	if p.leaf == nil || p.domain != "" || len(p.leaf.DNSNames) == 0 {
+		return ""
+	}
+	for _, host := range p.hosts {
+		if hasName(p.leaf, strings.Replace(host, "*", "x", 1)) {
+			return ""
+		}
+	}
+	if len(p.hosts) == 0 {
+		return ""
+	}
+	return "is for no host of its site: " + strings.Join(p.hosts, ", ")
+}
+
+// mustStaple reports whether a certificate is for servers only that staple an OCSP response: its
+// extension of RFC 7633 has the feature status_request, 5.
+func mustStaple(c *x509.Certificate) bool {
+	for _, x := range c.Extensions {
+		var features []int
+		if x.Id.Equal(tlsFeature) {
+			_, err := asn1.Unmarshal(x.Value, &features)
+			return err == nil && slices.Contains(features, 5)
+		}
+	}
+	return false
+}
+
+var tlsFeature = asn1.ObjectIdentifier{1, 3, 6, 1, 5, 5, 7, 1, 24}
+
 // Warning is a problem of a certificate.
 type Warning struct {
 	Cert     string   // path of the file
@@ -145,7 +222,8 @@ func (p *pair) warning(what string) Warning {
 
 // warnings returns the problems for which clients refuse p's certificate now, or will soon.
 func (p *pair) warnings(now time.Time) (all []Warning) {
-	for _, what := range []string{p.timeProblem(now), p.chainProblem(), p.nameProblem()} {
+	for _, what := range []string{p.timeProblem(now), p.chainProblem(), p.nameProblem(),
+		p.hostProblem()} {
 		if what != "" {
 			all = append(all, p.warning(what))
 		}
