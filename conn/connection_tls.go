@@ -3,6 +3,7 @@ package conn
 import (
 	"bytes"
 	"crypto/tls"
+	"crypto/x509"
 	"errors"
 	"net"
 	"reflect"
@@ -28,6 +29,33 @@ type transport struct {
 
 // transport returns the net.Conn below c.tls.
 func (c *connection) transport() *transport { return c.tls.NetConn().(*transport) }
+
+// clientVerify is RequestLayer.ClientVerify.
+func (c *connection) clientVerify() string {
+	if c.tls == nil {
+		return ""
+	}
+	if verify := c.port.ClientVerify; verify != nil {
+		return verify(c.tls)
+	}
+	switch state := c.tls.ConnectionState(); {
+	case len(state.VerifiedChains) > 0:
+		return "SUCCESS"
+	case len(state.PeerCertificates) > 0:
+		return "FAILED:not verified"
+	}
+	return ""
+}
+
+// clientCertificate is RequestLayer.ClientCertificate.
+func (c *connection) clientCertificate() *x509.Certificate {
+	if c.tls != nil {
+		if state := c.tls.ConnectionState(); len(state.PeerCertificates) > 0 {
+			return state.PeerCertificates[0]
+		}
+	}
+	return nil
+}
 
 // attach puts TLS on the stream of a turn or a session, whose reads do not wait from now on.
 // turn.read waits instead, after it has sent what the client may be waiting for.

@@ -1,6 +1,7 @@
 package conn
 
 import (
+	"crypto/x509"
 	"net/http"
 	"net/netip"
 	"time"
@@ -47,6 +48,10 @@ type AccessEntry struct {
 	// TLSVersion and CipherSuite are those of crypto/tls; 0: the connection is plain. A proxy in
 	// front may have ended the TLS of the client, see Secure.
 	TLSVersion, CipherSuite uint16
+
+	// ClientVerify is RequestLayer.ClientVerify, and ClientCertificate what it is about; nil: none.
+	ClientVerify      string
+	ClientCertificate *x509.Certificate
 
 	// Upstream is the address of the upstream that was asked, as the configuration has it; "": none.
 	// The times are from the moment when the request began to wait for it: UpstreamFirst until the
@@ -185,6 +190,9 @@ func (x *exchange) describe(e *AccessEntry) {
 	if x.c.tls != nil {
 		t := x.c.transport()
 		e.TLSVersion, e.CipherSuite = t.version, t.cipher
+		if e.ClientVerify = x.c.clientVerify(); e.ClientVerify != "" {
+			e.ClientCertificate = x.c.clientCertificate()
+		}
 	} else if w := x.c.proxyHeader(); w != nil && w.original != nil && w.original.tls != nil {
 		e.TLSVersion, e.CipherSuite = w.original.tls.Version, w.original.tls.CipherSuite
 	}

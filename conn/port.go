@@ -32,6 +32,10 @@ type Listener struct {
 	// one whose client has asked for the name sni in its handshake. A client of HTTP/2 may ask for any
 	// host on one connection (RFC 9113 section 9.1.1); then it gets 421.
 	Misdirected func(sni, host string) bool
+
+	// ClientVerify, if not nil, returns what RequestLayer.ClientVerify does for a connection, whose
+	// handshake is over. It costs little where no client is asked for a certificate.
+	ClientVerify func(*tls.Conn) string
 }
 
 // port is what the connections of one listener on one loop share.

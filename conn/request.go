@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"crypto/tls"
+	"crypto/x509"
 	"encoding/binary"
 	"math/rand/v2"
 	"mime/multipart"
@@ -255,6 +256,24 @@ func (r *Request) TLS() *tls.ConnectionState {
 	}
 	state := r.x.c.tls.ConnectionState()
 	return &state
+}
+
+// ClientVerify returns the result of the verification of the certificate that the client has shown
+// in the handshake: "NONE", "SUCCESS" or "FAILED:" with a reason; "" if it was not asked for one.
+func (r RequestLayer) ClientVerify() string {
+	if r.over() {
+		return ""
+	}
+	return r.x.c.clientVerify()
+}
+
+// ClientCertificate returns the certificate that the client has shown, verified or not (see
+// ClientVerify); nil: none. It must not be changed.
+func (r RequestLayer) ClientCertificate() *x509.Certificate {
+	if r.over() {
+		return nil
+	}
+	return r.x.c.clientCertificate()
 }
 
 // Secure reports whether the client uses https: whether the connection is a TLS connection or, if a

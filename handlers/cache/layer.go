@@ -138,11 +138,10 @@ func (l *layer) identified(req *conn.Request) bool {
 	if req.User() != "" || r.HeadersReplaced() {
 		return true
 	}
-	if l.keyHasCert || r.Proxied() { // the certificate of a proxy names no client
+	if r.Proxied() { // the certificate of a proxy names no client
 		return false
 	}
-	state := req.TLS()
-	return state != nil && len(state.VerifiedChains) > 0
+	return r.ClientCertificate() != nil && !(l.keyHasCert && r.ClientVerify() == "SUCCESS")
 }
 
 // read reads what a GET or HEAD says to caches. bypass says that the cache leaves the request to

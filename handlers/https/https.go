@@ -6,6 +6,7 @@
 //
 //	https.go  settings, and the redirect
 //	hsts.go   the field Strict-Transport-Security
+//	proof.go  client_ca: by which connections requests may come
 package https
 
 import (

@@ -2,6 +2,7 @@ package rules
 
 import (
 	"cmp"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"maps"
@@ -32,6 +33,8 @@ type Asked interface {
 	RemoteAddr() netip.AddrPort
 	Secure() bool
 	Prefix() string
+	ClientVerify() string
+	ClientCertificate() *x509.Certificate
 }
 
 // condition is one thing that must be true. It does not change, and hold allocates nothing as long
@@ -141,6 +144,16 @@ func (c *compiler) conditions(prefix string, in *Conditions, folder *sysio.Folde
 		all = append(all, &clients{set, in.Client})
 	}
 	for _, v := range []struct {
+		key  string
+		text []string
+		each func(q Asked, name string, php bool, f func([]byte) bool) bool
+	}{{"cert_verify", in.CertVerify, eachVerify}, {"cert_subject", in.CertSubject, eachSubject},
+		{"cert_fingerprint", in.CertFingerprint, eachFingerprint}} {
+		if len(v.text) > 0 {
+			all = append(all, c.values(prefix+v.key, &values{kind: v.key, text: v.text, each: v.each}))
+		}
+	}
+	for _, v := range []struct {
 		key    string
 		values map[string][]string
 		each   func(q Asked, name string, php bool, f func([]byte) bool) bool
@@ -150,26 +163,31 @@ func (c *compiler) conditions(prefix string, in *Conditions, folder *sysio.Folde
 			if v.key != "query" && !http1.ValidToken(name) {
 				c.wrongf(prefix+v.key, "%q is not a name of a %s", name, v.key)
 			}
-			one := &values{kind: v.key, name: name, text: v.values[name], each: v.each}
-			one.test = one.match
-			for _, text := range one.text {
-				p, err := parsePattern(text)
-				if err != nil {
-					c.wrong(prefix+v.key+"."+name, err)
-					continue
-				}
-				one.patterns = append(one.patterns, p)
-			}
-			if len(one.text) == 0 {
-				c.wrongf(prefix+v.key+"."+name, `expected a pattern, such as "*"`)
-			}
-			all = append(all, one)
+			all = append(all, c.values(prefix+v.key+"."+name,
+				&values{kind: v.key, name: name, text: v.values[name], each: v.each}))
 		}
 	}
 	if len(in.Exists) > 0 {
 		all = append(all, &exists{folder, in.Exists})
 	}
 	return all, x
+}
+
+// values completes a condition of that key.
+func (c *compiler) values(key string, one *values) *values {
+	one.test = one.match
+	for _, text := range one.text {
+		p, err := parsePattern(text)
+		if err != nil {
+			c.wrong(key, err)
+			continue
+		}
+		one.patterns = append(one.patterns, p)
+	}
+	if len(one.text) == 0 {
+		c.wrongf(key, `expected a pattern, such as "*"`)
+	}
+	return one
 }
 
 type negated struct{ condition }
@@ -339,6 +357,12 @@ func (s *Sample) AppendQuery(dst []byte) []byte {
 
 // QueryView is the query.
 func (s *Sample) QueryView() []byte { return []byte(s.Query) }
+
+// ClientVerify is empty: no certificate was asked for.
+func (s *Sample) ClientVerify() string { return "" }
+
+// ClientCertificate is nil.
+func (s *Sample) ClientCertificate() *x509.Certificate { return nil }
 
 // HostView is the host, maybe with a port.
 func (s *Sample) HostView() []byte { return []byte(s.Host) }

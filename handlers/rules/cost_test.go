@@ -1,6 +1,7 @@
 package rules_test
 
 import (
+	"crypto/x509"
 	"fmt"
 	"net/netip"
 	"testing"
@@ -59,6 +60,9 @@ func (r *request) HostView() []byte            { return r.host }
 func (*request) RemoteAddr() netip.AddrPort    { return netip.AddrPort{} }
 func (*request) Secure() bool                  { return false }
 func (*request) Prefix() string                { return "" }
+func (*request) ClientVerify() string          { return "" }
+
+func (*request) ClientCertificate() *x509.Certificate { return nil }
 func (r *request) HeaderViewFrom(name string, from int) ([]byte, int) {
 	switch {
 	case from > 0:

@@ -52,6 +52,13 @@ type Conditions struct {
 	Cookie map[string][]string `toml:"cookie"`
 	// Query are parameters of the query with globs of their values.
 	Query map[string][]string `toml:"query"`
+	// CertVerify are globs of the result of the verification of the client's certificate: SUCCESS,
+	// NONE, FAILED:reason, or nothing where the client was not asked for one.
+	CertVerify []string `toml:"cert_verify"`
+	// CertSubject are globs of the subject of the client's certificate, which must be verified.
+	CertSubject []string `toml:"cert_subject"`
+	// CertFingerprint are globs of the SHA-256 of the client's certificate, verified or not.
+	CertFingerprint []string `toml:"cert_fingerprint"`
 	// Exists is what the path must be below root: a file, a folder, or neither.
 	Exists []string `toml:"exists" oneof:"file folder no"`
 }

@@ -409,7 +409,7 @@ func TestErrors(t *testing.T) {
 			s *rules.Settings) {
 			s.AddHeaders = map[string][]string{"A": {"\n"}}
 		},
-		"rule 2: add_headers.A: \"{path}\": unknown placeholder {path} (known: {uri}, {query}, {host}, {port}, {scheme}, {method}, {address}, {id}, {user}, {cert_subject}, {cert_issuer}, {cert_serial}, {cert_fingerprint})": func(s *rules.Settings) { s.AddHeaders = map[string][]string{"A": {"{path}"}} },
+		"rule 2: add_headers.A: \"{path}\": unknown placeholder {path} (known: {uri}, {query}, {host}, {port}, {scheme}, {method}, {address}, {id}, {user}, {cert_verify}, {cert_subject}, {cert_issuer}, {cert_serial}, {cert_fingerprint})": func(s *rules.Settings) { s.AddHeaders = map[string][]string{"A": {"{path}"}} },
 		"rule 2: remove_headers: a b: not a valid name of a header field": func(
 			s *rules.Settings) {
 			s.RemoveHeaders = []string{"a b"}

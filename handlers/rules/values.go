@@ -8,6 +8,7 @@ import (
 
 	"github.com/lwango/lwango/internal/base/ascii"
 	"github.com/lwango/lwango/internal/base/glob"
+	"github.com/lwango/lwango/internal/modules/placeholder"
 )
 
 // values are the values of one name: a field of the header, a cookie or a parameter of the query.
@@ -61,8 +62,14 @@ func (c *values) match(b []byte) bool {
 func (c *values) hold(q Asked, _ []byte) (bool, error) {
 	return c.each(q, c.name, true, c.test), nil
 }
-func (c *values) key() string   { return c.kind + "." + c.name }
 func (c *values) wants() string { return quoted(c.text) }
+
+func (c *values) key() string {
+	if c.name == "" { // of a certificate
+		return c.kind
+	}
+	return c.kind + "." + c.name
+}
 
 func (c *values) found(q Asked, _ []byte) string {
 	var all []string
@@ -74,6 +81,22 @@ func (c *values) found(q Asked, _ []byte) string {
 		return "there is none"
 	}
 	return fmt.Sprintf("it is %s", quoted(all))
+}
+
+func eachVerify(q Asked, _ string, _ bool, f func([]byte) bool) bool {
+	return f([]byte(q.ClientVerify()))
+}
+
+func eachSubject(q Asked, _ string, _ bool, f func([]byte) bool) bool {
+	if q.ClientVerify() != "SUCCESS" {
+		return false
+	}
+	return f([]byte(q.ClientCertificate().Subject.String()))
+}
+
+func eachFingerprint(q Asked, _ string, _ bool, f func([]byte) bool) bool {
+	c := q.ClientCertificate()
+	return c != nil && f(placeholder.AppendFingerprint(nil, c))
 }
 
 func eachField(q Asked, name string, _ bool, f func([]byte) bool) bool {

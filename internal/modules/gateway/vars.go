@@ -1,6 +1,9 @@
 package gateway
 
-import "github.com/lwango/lwango/internal/wire/cgi"
+import (
+	"github.com/lwango/lwango/internal/modules/placeholder"
+	"github.com/lwango/lwango/internal/wire/cgi"
+)
 
 // SetRequest sets the values of the call's request in r. The caller adds the script, its root, and
 // the route's Fixed.
@@ -11,7 +14,9 @@ func (route *Route) SetRequest(c *Call, r *cgi.Request) {
 	r.Query = cgi.Text(l.QueryView())
 	r.Proto = c.Req.Proto()
 	r.Host = cgi.Text(l.HostView())
-	r.TLS = c.Req.Secure()
+	if r.TLS = c.Req.Secure(); r.TLS {
+		r.Client = (*cgi.Certificate)(placeholder.CertificateOf(c.Req))
+	}
 	r.User, r.AuthType = c.Req.User(), c.Req.AuthType()
 	r.Remote = c.Req.RemoteAddr()
 	r.Local = c.Req.LocalAddr()

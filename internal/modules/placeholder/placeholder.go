@@ -21,7 +21,7 @@ import (
 // taken.
 var (
 	Names = []string{"uri", "query", "host", "port", "scheme", "method", "address", "id", "user",
-		"cert_subject", "cert_issuer", "cert_serial", "cert_fingerprint"}
+		"cert_verify", "cert_subject", "cert_issuer", "cert_serial", "cert_fingerprint"}
 	OfRoute = slices.Concat([]string{"path", "rest", "prefix"}, Names)
 )
 
@@ -139,24 +139,50 @@ func appendAddress(out []byte, req *conn.Request) []byte {
 	return append(out, "unix:"...)
 }
 
-// appendCertificate appends a part of the client's verified certificate, or nothing without one.
+// appendCertificate appends a part of the client's certificate, or nothing without one. The names
+// and the number are those of a verified certificate; the fingerprint is of any.
 func appendCertificate(out []byte, req *conn.Request, name string) []byte {
-	state := req.TLS()
-	if state == nil || len(state.VerifiedChains) == 0 || len(state.PeerCertificates) == 0 {
-		return out
+	verify := req.Layer().ClientVerify()
+	if name == "cert_verify" {
+		return append(out, verify...)
 	}
-	switch c := state.PeerCertificates[0]; name {
-	case "cert_subject":
+	c := req.Layer().ClientCertificate()
+	switch {
+	case c == nil:
+	case name == "cert_fingerprint":
+		return AppendFingerprint(out, c)
+	case verify != "SUCCESS":
+	case name == "cert_subject":
 		return appendVisible(out, c.Subject.String())
-	case "cert_issuer":
+	case name == "cert_issuer":
 		return appendVisible(out, c.Issuer.String())
-	case "cert_serial":
+	case name == "cert_serial":
 		return append(out, serial(c)...)
-	case "cert_fingerprint":
-		sum := sha256.Sum256(c.Raw)
-		return hex.AppendEncode(out, sum[:])
 	}
 	return out
+}
+
+// Certificate is the client's certificate in the words of placeholders.
+type Certificate struct {
+	Verify, Subject, Issuer, Serial, Fingerprint string
+}
+
+// CertificateOf returns all placeholders of the client's certificate; nil if the client was not
+// asked for one.
+func CertificateOf(req *conn.Request) *Certificate {
+	verify := req.Layer().ClientVerify()
+	if verify == "" {
+		return nil
+	}
+	of := func(name string) string { return string(appendCertificate(nil, req, name)) }
+	return &Certificate{verify, of("cert_subject"), of("cert_issuer"), of("cert_serial"),
+		of("cert_fingerprint")}
+}
+
+// AppendFingerprint appends the SHA-256 of a certificate, hexadecimal.
+func AppendFingerprint(out []byte, c *x509.Certificate) []byte {
+	sum := sha256.Sum256(c.Raw)
+	return hex.AppendEncode(out, sum[:])
 }
 
 func serial(c *x509.Certificate) string {

@@ -68,7 +68,10 @@ func TestPlaceholders(t *testing.T) {
 		{`{"a": {1}} pa$$word`, "a", plain, `{"a": {1}} pa$$word`},
 		{certificate, "a", proved, fmt.Sprintf("CN=ann\\,%%0A%%250A,O=Org|CN=test authority|%X|%x",
 			leaf.SerialNumber, sha256.Sum256(leaf.Raw))},
-		{certificate, "a", shown, "|||"}, // nobody has verified it
+		{certificate, "a", shown, fmt.Sprintf("|||%x", sha256.Sum256(leaf.Raw))}, // nobody has verified it
+		{"{cert_verify}", "a", shown, "FAILED:not verified"},
+		{"{cert_verify}", "a", proved, "SUCCESS"},
+		{"{cert_verify}", "a", nobody, ""},
 		{certificate, "a", nobody, "|||"},
 		{certificate, "a", plain, "|||"},
 	} {
@@ -80,9 +83,10 @@ func TestPlaceholders(t *testing.T) {
 	}
 	for text, want := range map[string]string{
 		"{rest}": `"{rest}": unknown placeholder {rest} (known: {uri}, {query}, {host}, {port}, {scheme}, {method}, ` +
-			`{address}, {id}, {user}, {cert_subject}, {cert_issuer}, {cert_serial}, {cert_fingerprint})`,
+			`{address}, {id}, {user}, {cert_verify}, {cert_subject}, {cert_issuer}, {cert_serial}, {cert_fingerprint})`,
 		"$remote_addr": `"$remote_addr": unknown placeholder $remote_addr (known: {uri}, {query}, {host}, {port}, ` +
-			`{scheme}, {method}, {address}, {id}, {user}, {cert_subject}, {cert_issuer}, {cert_serial}, {cert_fingerprint})`,
+			`{scheme}, {method}, {address}, {id}, {user}, {cert_verify}, {cert_subject}, {cert_issuer}, {cert_serial}, ` +
+			`{cert_fingerprint})`,
 	} {
 		if _, err := placeholder.Parse(text, placeholder.Names); fmt.Sprint(err) != want {
 			t.Errorf("%s: %v", text, err)

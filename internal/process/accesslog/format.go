@@ -1,7 +1,9 @@
 package accesslog
 
 import (
+	"crypto/sha256"
 	"crypto/tls"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"maps"
@@ -38,6 +40,9 @@ var logFields = map[string]lineFormat{
 	"request_id":       textField(func(e *entry) []byte { return e.ID }),
 	"tls_version":      textField(func(e *entry) string { return tlsVersion(e.TLSVersion) }),
 	"tls_cipher":       textField(func(e *entry) string { return tlsCipher(e.CipherSuite) }),
+	"cert_verify":      textField(func(e *entry) string { return e.ClientVerify }),
+	"cert_subject":     textField(certSubject),
+	"cert_fingerprint": textField(certFingerprint),
 	"upstream":         textField(func(e *entry) string { return e.Upstream }),
 	"upstream_address": textField(func(e *entry) string { return e.UpstreamAddress }),
 	"upstream_split":   textField(func(e *entry) string { return e.UpstreamSplit }),
@@ -148,6 +153,8 @@ func appendJSON(b []byte, e *entry, c *clock) []byte {
 		b = appendMember(b, "tls_version", tlsVersion(e.TLSVersion), c.limit)
 		b = appendMember(b, "tls_cipher", tlsCipher(e.CipherSuite), c.limit)
 	}
+	b = appendMember(b, "cert_verify", e.ClientVerify, c.limit)
+	b = appendMember(b, "cert_subject", certSubject(e), c.limit)
 	b = strconv.AppendInt(append(b, `,"status":`...), int64(e.Status), 10)
 	b = strconv.AppendInt(append(b, `,"bytes":`...), e.Bytes, 10)
 	b = strconv.AppendInt(append(b, `,"bytes_in":`...), e.Received, 10)
@@ -189,6 +196,23 @@ func appendDigits(b []byte, n, unit int) []byte {
 		b = append(b, byte('0'+n/unit%10))
 	}
 	return b
+}
+
+// certSubject returns the subject of the client's certificate if that is verified, else "".
+func certSubject(e *entry) string {
+	if e.ClientCertificate == nil || e.ClientVerify != "SUCCESS" {
+		return ""
+	}
+	return e.ClientCertificate.Subject.String()
+}
+
+// certFingerprint returns the SHA-256 of the client's certificate in hexadecimal, "" for none.
+func certFingerprint(e *entry) string {
+	if e.ClientCertificate == nil {
+		return ""
+	}
+	sum := sha256.Sum256(e.ClientCertificate.Raw)
+	return hex.EncodeToString(sum[:])
 }
 
 // tlsVersion returns the name of a version as nginx and OpenSSL write it, "" for none.

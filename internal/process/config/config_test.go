@@ -171,8 +171,8 @@ t.conf:4: listener.owner: is for the file of a unix: address`},
 		{"access log", "[access_log]\nformat = \"jsn\"",
 			`t.conf:1: access_log.path: missing; expected the path of a file
 t.conf:2: access_log.format: expected "combined", "common", "json" or a text with placeholders (known: ` +
-				`{bytes}, {bytes_in}, {cache}, {close}, {duration}, {host}, {method}, {proto}, {referer}, {remote}, {request}, ` +
-				`{request_id}, {scheme}, {status}, {target}, {time}, {time_iso8601}, {tls_cipher}, {tls_version}, {upstream}, {upstream_address}, {upstream_connect}, ` +
+				`{bytes}, {bytes_in}, {cache}, {cert_fingerprint}, {cert_subject}, {cert_verify}, {close}, {duration}, ` +
+				`{host}, {method}, {proto}, {referer}, {remote}, {request}, {request_id}, {scheme}, {status}, {target}, {time}, {time_iso8601}, {tls_cipher}, {tls_version}, {upstream}, {upstream_address}, {upstream_connect}, ` +
 				`{upstream_first_byte}, {upstream_split}, {upstream_time}, {upstream_tries}, {user}, {user_agent}), found "jsn"`},
 		{"places of access logs",
 			"[access_log]\npath = \"stderr:x\"\n[[site]]\nhost = \"a\"\n[site.access_log]\npath = " +

@@ -201,9 +201,6 @@ func (c *Config) Files() (read, write []string) {
 	}
 	single = append(single, c.Certs().Paths()...)
 	for _, l := range c.Listeners {
-		if l.TLS.CAs != "" {
-			single = append(single, confpath.Join(c.Dir, l.TLS.CAs))
-		}
 		if l.Address.Network == "unix" && !strings.HasPrefix(l.Address.Name, "@") {
 			write = append(write, filepath.Dir(l.Address.Name))
 		}

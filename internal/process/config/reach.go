@@ -106,6 +106,17 @@ func (c *Config) https(site Site, log *slog.Logger, report func(error)) handlers
 	return m
 }
 
+// proof makes the layer of the key client_ca of a site; nil without that.
+func (c *Config) proof(site int) handlers.Middleware {
+	clients := &c.Sites[site].TLS.Clients
+	if !clients.Asks() {
+		return nil
+	}
+	return https.Proof(clients.Required(), func(listener, sni string) bool {
+		return c.Router.Site(listener, sni) == site
+	})
+}
+
 // unsureOfHTTPS returns the only listener for https requests of the site, if only a proxy's header
 // fields can tell them from http requests there; otherwise nil. Before a request arrives, the
 // server cannot know whether the proxy sends these fields.

@@ -131,7 +131,7 @@ func (c *Config) buildSites(s Source) (sites []builtSite) {
 		if site.AccessLog != nil {
 			logs = site.AccessLog.Middleware
 		}
-		b.Around = handlers.Chain(logs, c.https(*site, s.Logger, report),
+		b.Around = handlers.Chain(logs, c.https(*site, s.Logger, report), c.proof(i),
 			site.Around.middleware(env, "", s.Modules), s.Around, its.Routes.Inner)
 		if len(site.Hosts) == 0 && site.Table.Has("host") {
 			site.Table.Errorf("host",

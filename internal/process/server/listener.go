@@ -1,6 +1,7 @@
 package server
 
 import (
+	"crypto/tls"
 	"sync/atomic"
 	"time"
 
@@ -29,8 +30,9 @@ func newListener(sock *sockets.Socket, lc config.Listener, n int,
 	l := &listener{socket: sock, config: lc, given: make([][]int, n),
 		handles: make([][]*loop.Listener, n)}
 	l.Listener = conn.Listener{Name: lc.Address.ListenerName(), Terms: new(atomic.Uint32),
-		HTTP2:       lc.HTTP2,
-		Misdirected: func(sni, host string) bool { return l.certs.Load().Misdirected(sni, host) }}
+		HTTP2:        lc.HTTP2,
+		Misdirected:  func(sni, host string) bool { return l.certs.Load().Misdirected(sni, host) },
+		ClientVerify: func(c *tls.Conn) string { return l.certs.Load().ClientVerify(c) }}
 	if lc.TLS.Config != nil {
 		l.certs.Store(lc.TLS.Offer())
 		l.TLS = obtainer.ListenerConfig(&l.certs)

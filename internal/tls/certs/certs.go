@@ -11,6 +11,7 @@
 //	certs.go        TLS and Set: the keys, and the certificates in force
 //	sites.go        Site: the keys of a [[site]], and what they add to listeners
 //	pair.go         a certificate with its key: reading, and what is wrong with it
+//	clients.go      client_ca and what stands beside it: certificates of clients
 //	authorities.go  client_ca: the file of authorities
 //	handshake.go    which certificate a client gets
 //	acme.go         ACME: the keys, and the folder of what is obtained
@@ -23,7 +24,6 @@ package certs
 import (
 	"cmp"
 	"crypto/tls"
-	"crypto/x509"
 	"fmt"
 	"log/slog"
 	"slices"
@@ -33,7 +33,6 @@ import (
 	"github.com/lwango/lwango/internal/base/confpath"
 	"github.com/lwango/lwango/internal/base/metrics"
 	"github.com/lwango/lwango/internal/base/settings"
-	"github.com/lwango/lwango/internal/tls/crl"
 )
 
 // TLS is the keys of a listener about TLS.
@@ -44,11 +43,7 @@ type TLS struct {
 	Files []Files `toml:"tls"`
 	// MinVersion is the least version of TLS; empty: 1.2.
 	MinVersion string `toml:"min_version" oneof:"1.2 1.3"`
-	// CAs is a file of authorities; clients need a certificate of one of them.
-	CAs string `toml:"client_ca"`
-	// CRL is a file of revocation lists, PEM or DER. They must have neither the certificate of a
-	// client nor one of an authority between the client and that of client_ca.
-	CRL string `toml:"client_crl"`
+	Clients    `toml:",inline"`
 	// Strict refuses handshakes for names that no certificate has, and without a name.
 	Strict bool `toml:"strict_sni"`
 
@@ -59,9 +54,11 @@ type TLS struct {
 	pairs   []pair       // of Files, and then those of sites
 	sites   Sites        // at the listener
 	offer   *Offer       // has Config; nil: see Offer
-	crl     *crl.File    // of CRL; nil: none
-	trusted []pair       // the authorities of CAs, without keys
+	clients *verifier    // of Clients; nil: clients are not asked, or by the Config of a program
 	log     *slog.Logger // of what clients cause
+
+	// By index of the site, of those that ask for certificates themselves.
+	ofSites map[int]*verifier
 }
 
 // Files are one certificate with its key, both PEM files.
@@ -110,8 +107,8 @@ func (t *TLS) Check(c Context) {
 			t.Table.Errorf("tls", "expected at least one { cert = ..., key = ... }")
 		}
 		for key, wanted := range map[string]bool{"min_version": t.Table.Has("min_version"),
-			"client_ca": t.Table.Has("client_ca"), "client_crl": t.Table.Has("client_crl"),
-			"strict_sni": t.Strict} {
+			"client_ca": t.Table.Has("client_ca"), "client_cert": t.Table.Has("client_cert"),
+			"client_crl": t.Table.Has("client_crl"), "strict_sni": t.Strict} {
 			if wanted {
 				t.Table.Errorf(key, "needs the key tls beside it")
 			}
@@ -137,30 +134,9 @@ func (t *TLS) Check(c Context) {
 		t.pairs[i].site = listenersOwn
 	}
 	t.sites, t.log = c.Sites, c.Log
-	t.addSites()
-	if t.Table.Has("client_ca") {
-		path := confpath.Join(c.Dir, t.CAs)
-		all, err := authorities(path)
-		if err != nil {
-			t.Table.Errorf("client_ca", "%v", err)
-		}
-		config.ClientCAs = x509.NewCertPool()
-		for _, ca := range all {
-			config.ClientCAs.AddCert(ca)
-			t.trusted = append(t.trusted, pair{cert: path, leaf: ca,
-				position: t.Table.Position("client_ca")})
-		}
-		config.ClientAuth = tls.RequireAndVerifyClientCert
-		if t.Table.Has("client_crl") && err == nil {
-			if t.crl, err = crl.Open(confpath.Join(c.Dir, t.CRL), all, time.Now()); err != nil {
-				t.Table.Errorf("client_crl", "%v", err)
-			} else {
-				config.VerifyConnection = t.crl.VerifyConnection
-			}
-		}
-	} else if t.Table.Has("client_crl") {
-		t.Table.Errorf("client_crl", "needs client_ca beside it")
-	}
+	t.addSites(c.Dir)
+	t.clients = t.Clients.verifier(c.Dir, true)
+	t.clients.apply(config)
 	t.Config = config
 	t.certify()
 }
@@ -253,7 +229,7 @@ func (t *TLS) Stricter(old *TLS) bool {
 	verified := t.Config.ClientAuth >= tls.VerifyClientCertIfGiven
 	return least(t.Config) > least(old.Config) || t.Config.ClientAuth > old.Config.ClientAuth ||
 		verified && !t.Config.ClientCAs.Equal(old.Config.ClientCAs) || t.Strict && !old.Strict ||
-		t.CRL != "" && t.CRL != old.CRL || t.crl != nil && old.crl != nil && t.crl.Stricter(old.crl)
+		t.clients.stricter(old.clients) || t.stricterSites(old)
 }
 
 // Renew reads the certificates and lists whose files have changed. renewed says that there is a new
@@ -262,8 +238,11 @@ func (t *TLS) Stricter(old *TLS) bool {
 // the two may still be written) or can be read. Renew logs what it does. It logs only once that
 // files cannot be read.
 func (t *TLS) Renew(now time.Time, log *slog.Logger) (renewed, stricter bool) {
-	if t.crl != nil {
-		_, stricter = t.crl.Renew(now, log) // handshakes use it at once
+	for v := range t.verifiers() {
+		if v.crl != nil {
+			_, more := v.crl.Renew(now, log) // handshakes use it at once
+			stricter = stricter || more
+		}
 	}
 	for i := range t.pairs {
 		p := &t.pairs[i]
@@ -307,14 +286,19 @@ func (s Set) Obtains() bool {
 	})
 }
 
-// Paths returns the files that Renew reads again.
+// Paths returns the files of certificates, keys, authorities and revocation lists.
 func (s Set) Paths() (paths []string) {
 	for _, t := range s {
 		for _, p := range t.pairs {
 			paths = append(paths, p.cert, p.key)
 		}
-		if t.crl != nil {
-			paths = append(paths, t.crl.Path())
+		for v := range t.verifiers() {
+			for _, p := range v.trusted[:min(1, len(v.trusted))] { // all are of one file
+				paths = append(paths, p.cert)
+			}
+			if v.crl != nil {
+				paths = append(paths, v.crl.Path())
+			}
 		}
 	}
 	return paths
@@ -336,10 +320,14 @@ func (s Set) Warnings(now time.Time) (all []Warning) {
 				all = append(all, p.warnings(now)...)
 			}
 		}
-		for i := range t.trusted {
-			p := &t.trusted[i]
-			if what := p.timeProblem(now); what != "" {
-				all = append(all, p.warning(fmt.Sprintf("of the authority %s %s", p.leaf.Subject, what)))
+		for v := range t.verifiers() {
+			for i := range v.trusted {
+				p := &v.trusted[i]
+				at := place{p.cert, p.position + p.leaf.Subject.String(), false}
+				if what := p.timeProblem(now); what != "" && !seen[at] {
+					seen[at] = true
+					all = append(all, p.warning(fmt.Sprintf("of the authority %s %s", p.leaf.Subject, what)))
+				}
 			}
 		}
 	}

@@ -1,6 +1,7 @@
 package certs
 
 import (
+	"cmp"
 	"crypto/tls"
 	"crypto/x509"
 	"iter"
@@ -83,6 +84,10 @@ type Offer struct {
 	sites  map[int][]*tls.Certificate // by index of the site that brings them
 	siteOf func(sni string) int       // see Sites
 
+	listener *verifier           // of the listener; nil: clients are not asked, or by Config
+	clients  map[int]*verifier   // by index of the site that asks its clients itself
+	configs  map[int]*tls.Config // of those sites
+
 	missing map[string]bool // domains whose certificates are still to be obtained
 	strict  bool
 	log     *slog.Logger
@@ -110,8 +115,14 @@ func newOffer(t *TLS) *Offer {
 			o.first = []*tls.Certificate{cert}
 		}
 	}
-	if o.strict || len(o.missing) > 0 {
-		o.GetConfigForClient = o.rejectUnknownName
+	o.listener, o.clients, o.configs = t.clients, t.ofSites, map[int]*tls.Config{}
+	for i, v := range o.clients {
+		c := o.Config.Clone()
+		v.apply(c)
+		o.configs[i] = c
+	}
+	if o.strict || len(o.missing) > 0 || len(o.configs) > 0 {
+		o.GetConfigForClient = o.configFor
 	}
 	return o
 }
@@ -176,13 +187,18 @@ func (o *Offer) certificate(hello *tls.ClientHelloInfo) (*tls.Certificate, error
 	return nil, nil // crypto/tls takes another one, if there is one
 }
 
-// rejectUnknownName is for GetConfigForClient. It turns clients away whose SNI none of the
-// certificates is for: with strict_sni all of these, and clients without SNI; otherwise only
-// clients that ask for one of the missing domains. crypto/tls also calls it before it resumes a
-// session, when it does not call GetCertificate.
-func (o *Offer) rejectUnknownName(hello *tls.ClientHelloInfo) (*tls.Config, error) {
+// configFor is for GetConfigForClient. It returns the Config of the site that the client's SNI
+// leads to, if that asks for certificates itself, and nil for o's Config. It turns clients away
+// whose SNI none of the certificates is for: with strict_sni all of these, and clients without SNI;
+// otherwise only clients that ask for one of the missing domains. crypto/tls also calls it before
+// it resumes a session, when it does not call GetCertificate.
+func (o *Offer) configFor(hello *tls.ClientHelloInfo) (*tls.Config, error) {
+	var own *tls.Config
+	if len(o.configs) > 0 {
+		own = o.configs[o.siteOf(hello.ServerName)]
+	}
 	for range o.byName.matching(hello.ServerName) {
-		return nil, nil
+		return own, nil
 	}
 	if name := strings.ToLower(hello.ServerName); o.missing[name] {
 		o.log.Warn("conn: client turned away, its certificate is still to be obtained", "domain",
@@ -192,7 +208,32 @@ func (o *Offer) rejectUnknownName(hello *tls.ClientHelloInfo) (*tls.Config, erro
 	if o.strict {
 		return none, nil
 	}
-	return nil, nil
+	return own, nil
+}
+
+// ClientVerify returns the result of the verification of a client's certificate: None, Success or
+// Failed with its reason, as the variable ssl_client_verify of nginx; "" if the client was not
+// asked for one.
+func (o *Offer) ClientVerify(conn *tls.Conn) string {
+	if o == nil || o.listener == nil && len(o.clients) == 0 && o.ClientAuth == tls.NoClientCert {
+		return ""
+	}
+	state := conn.ConnectionState()
+	v := o.listener
+	if len(o.clients) > 0 {
+		v = cmp.Or(o.clients[o.siteOf(state.ServerName)], v)
+	}
+	switch {
+	case v != nil:
+		return v.result(&state)
+	case o.ClientAuth == tls.NoClientCert:
+		return ""
+	case len(state.PeerCertificates) == 0: // a program asks for it
+		return None
+	case len(state.VerifiedChains) == 0:
+		return Failed + "not verified"
+	}
+	return Success
 }
 
 // none has no certificate, so crypto/tls sends the alert unrecognized_name (RFC 6066 section 3).

@@ -1,6 +1,9 @@
 package certs
 
 import (
+	"iter"
+	"maps"
+	"slices"
 	"strings"
 
 	"github.com/lwango/lwango/internal/base/ascii"
@@ -13,7 +16,8 @@ type Site struct {
 	Table settings.Table `toml:",table"`
 	// Files is a certificate with its key for the site's hosts, or a list of them; { acme = true }
 	// has one obtained for each of them.
-	Files []Files `toml:"tls"`
+	Files   []Files `toml:"tls"`
+	Clients `toml:",inline"`
 
 	hosts []string // in lower case
 	pairs []pair   // of Files
@@ -23,6 +27,7 @@ type Site struct {
 // Check reads the pairs of a site, and reports errors at the table of the file. It comes before
 // TLS.Check of its listeners.
 func (s *Site) Check(c Context) {
+	s.Clients.verifier(c.Dir, true) // each listener has its own, for what it says of its files
 	if len(s.Files) == 0 {
 		if s.Table.Has("tls") {
 			s.Table.Errorf("tls", "expected at least one { cert = ..., key = ... }")
@@ -46,8 +51,10 @@ func (s *Site) Complete(hosts []string) {
 
 // Needs returns a key of the site that needs TLS; "": it has none.
 func (s *Site) Needs() string {
-	if s.Table.Has("tls") {
-		return "tls"
+	for _, key := range []string{"tls", "client_ca", "client_cert", "client_crl"} {
+		if s.Table.Has(key) {
+			return key
+		}
 	}
 	return ""
 }
@@ -76,7 +83,7 @@ type Sites struct {
 // addSites adds the pairs of the sites to t. It reports sites that bring different pairs for a name
 // which is no host of a site with pairs of its own: nothing says which one a client gets. Wildcards
 // may overlap, since most sites that have one do not have it for the others' hosts.
-func (t *TLS) addSites() {
+func (t *TLS) addSites(dir string) {
 	owned, first := map[string]bool{}, map[string]*pair{}
 	for _, s := range t.sites.All {
 		if s != nil && len(s.pairs) > 0 {
@@ -88,6 +95,12 @@ func (t *TLS) addSites() {
 	for i, s := range t.sites.All {
 		if s == nil {
 			continue
+		}
+		if s.Asks() {
+			if t.ofSites == nil {
+				t.ofSites = map[int]*verifier{}
+			}
+			t.ofSites[i] = s.Clients.verifier(dir, false)
 		}
 		for _, p := range s.pairs {
 			p.site, p.hosts, p.strict = i, s.hosts, t.Strict
@@ -110,4 +123,52 @@ func (t *TLS) addSites() {
 			}
 		}
 	}
+}
+
+// verifiers returns that of the listener, and those of sites.
+func (t *TLS) verifiers() iter.Seq[*verifier] {
+	return func(yield func(*verifier) bool) {
+		if t.clients != nil && !yield(t.clients) {
+			return
+		}
+		for _, i := range slices.Sorted(maps.Keys(t.ofSites)) {
+			if !yield(t.ofSites[i]) {
+				return
+			}
+		}
+	}
+}
+
+// clientsOf returns what verifies clients that ask for a host; nil: nothing does.
+func (t *TLS) clientsOf(host string) *verifier {
+	if len(t.ofSites) > 0 {
+		if v := t.ofSites[t.sites.Of(host)]; v != nil {
+			return v
+		}
+	}
+	return t.clients
+}
+
+// stricterSites reports whether there is a name for which t asks more of clients than old does.
+func (t *TLS) stricterSites(old *TLS) bool {
+	if len(t.ofSites) == 0 {
+		// Where a site has asked by itself, and does so no more, the listener may ask for more.
+		if len(old.ofSites) == 0 || t.clients == nil {
+			return false
+		}
+	}
+	if t.clientsOf("").stricter(old.clientsOf("")) {
+		return true
+	}
+	for _, s := range slices.Concat(t.sites.All, old.sites.All) {
+		if s == nil {
+			continue
+		}
+		for _, host := range s.hosts {
+			if t.clientsOf(host).stricter(old.clientsOf(host)) {
+				return true
+			}
+		}
+	}
+	return false
 }

@@ -24,6 +24,9 @@ type Request struct {
 	Host   string // the effective authority (RFC 9110 section 7.1), which beats a Host field
 	TLS    bool
 
+	// Client is the client's certificate; nil: it was not asked for one.
+	Client *Certificate
+
 	User     string // authenticated by the server; "": none
 	AuthType string // how the server has authenticated it; "": another program did
 
@@ -112,6 +115,9 @@ func (r *Request) AppendTo(h *Vars) {
 	if r.TLS {
 		r.add(h, "HTTPS", "on", "")
 	}
+	if r.Client != nil {
+		r.client(h)
+	}
 	if r.User != "" {
 		r.add(h, "REMOTE_USER", r.User, "")
 	}
@@ -128,6 +134,26 @@ func (r *Request) AppendTo(h *Vars) {
 	}
 	if r.Fixed.others {
 		r.others(h)
+	}
+}
+
+// Certificate is what is known of a client's certificate. Verify is SUCCESS, NONE or FAILED: with a
+// reason; the others are empty where they are not known.
+type Certificate struct {
+	Verify, Subject, Issuer, Serial, Fingerprint string
+}
+
+// client adds the parameters about the client's certificate, by the names of Apache's mod_ssl.
+//
+//go:noinline
+func (r *Request) client(h *Vars) {
+	r.add(h, "SSL_CLIENT_VERIFY", r.Client.Verify, "")
+	for _, p := range [...][2]string{{"SSL_CLIENT_S_DN", r.Client.Subject},
+		{"SSL_CLIENT_I_DN", r.Client.Issuer}, {"SSL_CLIENT_M_SERIAL", r.Client.Serial},
+		{"SSL_CLIENT_FINGERPRINT", r.Client.Fingerprint}} {
+		if p[1] != "" {
+			r.add(h, p[0], p[1], "")
+		}
 	}
 }
 

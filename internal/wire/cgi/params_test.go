@@ -126,6 +126,18 @@ func TestParams(t *testing.T) {
 		{"TLS", func(r *cgi.Request) { r.TLS = true },
 			[]string{"HTTPS=on", "REQUEST_SCHEME=https", "SERVER_PORT=8080"}},
 
+		{"a client's certificate", func(r *cgi.Request) {
+			r.TLS, r.Client = true, &cgi.Certificate{Verify: "SUCCESS", Subject: "CN=a,O=b", Issuer: "CN=c",
+				Serial: "AB", Fingerprint: "0f"}
+		}, []string{"SSL_CLIENT_VERIFY=SUCCESS", "SSL_CLIENT_S_DN=CN=a,O=b", "SSL_CLIENT_I_DN=CN=c",
+			"SSL_CLIENT_M_SERIAL=AB", "SSL_CLIENT_FINGERPRINT=0f"}},
+		{"none, where it was asked for", func(r *cgi.Request) {
+			r.TLS, r.Client = true, &cgi.Certificate{Verify: "NONE"}
+		}, []string{"SSL_CLIENT_VERIFY=NONE", "SSL_CLIENT_S_DN", "SSL_CLIENT_I_DN", "SSL_CLIENT_M_SERIAL",
+			"SSL_CLIENT_FINGERPRINT"}},
+		{"none, where it was not asked for", func(r *cgi.Request) { r.TLS = true },
+			[]string{"SSL_CLIENT_VERIFY"}},
+
 		{"asterisk", func(r *cgi.Request) { r.Target = "*" }, []string{"REQUEST_URI=*"}},
 
 		{"large body", func(r *cgi.Request) { r.Length = 1 << 40 },

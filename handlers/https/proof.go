@@ -1,0 +1,30 @@
+package https
+
+import (
+	"bytes"
+	"net/http"
+
+	"github.com/lwango/lwango/conn"
+	"github.com/lwango/lwango/handlers"
+)
+
+// Proof returns the layer of a site with client_ca: its requests must come by connections in whose
+// handshakes the site has asked for a certificate. own reports whether the site has done so, at the
+// listener of that name, for clients that ask for the name sni; else the request gets 421 (RFC 9110
+// section 15.5.20), and the client may ask again by another connection. Requests in clear text,
+// which can show no certificate, get 403 where one is required.
+func Proof(required bool, own func(listener, sni string) bool) handlers.Middleware {
+	return func(next conn.Handler) conn.Handler {
+		return func(req *conn.Request, resp *conn.Response) int {
+			state := req.TLS()
+			switch {
+			case state != nil && !own(req.Layer().Listener(), state.ServerName):
+				return http.StatusMisdirectedRequest
+			case !required || req.Layer().ClientVerify() == "SUCCESS",
+				state == nil && bytes.HasPrefix(req.Layer().PathView(), challenges):
+				return next(req, resp)
+			}
+			return http.StatusForbidden
+		}
+	}
+}
