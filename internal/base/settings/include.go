@@ -2,6 +2,7 @@ package settings
 
 import (
 	"os"
+	"reflect"
 	"regexp"
 	"strconv"
 	"strings"
@@ -12,9 +13,9 @@ import (
 	"github.com/lwango/lwango/internal/base/confpath"
 )
 
-// Include adds the keys of another text. Its lists of tables go on with those of the texts before;
-// any other key stands in one text only. A key include of its own means nothing. Position and
-// errors show name.
+// Include adds the keys of another text. Its lists of tables go on with those of the texts before,
+// and tables are merged; any other key may stand in several texts if its value is the same in all.
+// A key include of its own means nothing. Position and errors show name.
 func (f *File) Include(name, text string) {
 	f.names = append(f.names, name)
 	var root map[string]any
@@ -23,29 +24,59 @@ func (f *File) Include(name, text string) {
 		f.errs = append(f.errs, syntaxError(name, text, err))
 		return
 	}
-	lines := scanLines(text)
-	for key, value := range root {
-		at := valuePath{}.child(key)
-		old, there := f.root[key]
+	included{f, name, scanLines(text)}.merge(f.root, root, valuePath{})
+}
+
+// included is a text that is being included.
+type included struct {
+	*File
+	name  string
+	lines lineMap
+}
+
+// merge adds the keys of a table, which is more, to those of the texts before.
+func (f included) merge(all, more map[string]any, at valuePath) {
+	top := at.path == ""
+	for key, value := range more {
+		at := at.child(key)
+		old, there := all[key]
 		tables, ok := listOfTables(old)
-		more, also := listOfTables(value)
-		if there && !(ok && also) {
-			f.report(position{name, lines[at.path]}, at.name, at.path, "is set already (%s)",
-				f.lines[at.path])
-			continue
-		}
-		for path, line := range lines {
-			if rest, ok := below(path, at.path); ok {
-				f.mark(at.path+shifted(rest, len(tables)), position{name, line})
+		others, also := listOfTables(value)
+		table, isTable := old.(map[string]any)
+		other, otherIs := value.(map[string]any)
+		switch {
+		case there && isTable && otherIs:
+			f.merge(table, other, at)
+		case there && top && ok && also:
+			f.markAll(at, len(tables))
+			for i, m := range others {
+				others[i] = f.expand(m, at.index(len(tables)+i)).(map[string]any)
 			}
-		}
-		if also {
-			for i, m := range more {
-				more[i] = f.expand(m, at.index(len(tables)+i)).(map[string]any)
+			all[key] = append(tables, others...)
+		case there:
+			if !reflect.DeepEqual(f.expand(value, at), old) {
+				f.report(position{f.name, f.lines[at.path]}, at.name, at.path,
+					"is set already, to another value (%s)", f.File.lines[at.path])
 			}
-			f.root[key] = append(tables, more...)
-		} else {
-			f.root[key] = f.expand(value, at)
+		case also:
+			f.markAll(at, 0)
+			for i, m := range others {
+				others[i] = f.expand(m, at.index(i)).(map[string]any)
+			}
+			all[key] = others
+		default:
+			f.markAll(at, 0)
+			all[key] = f.expand(value, at)
+		}
+	}
+}
+
+// markAll notes the lines of a key and of what is below it. If it is a list of tables, so many of
+// the texts before come first.
+func (f included) markAll(at valuePath, before int) {
+	for path, line := range f.lines {
+		if rest, ok := below(path, at.path); ok {
+			f.mark(at.path+shifted(rest, before), position{f.name, line})
 		}
 	}
 }

@@ -31,8 +31,8 @@ func TestInclude(t *testing.T) {
 	const want = `main:5: site.route.prefix: expected a string, found the integer 1
 b.conf:8: site.hosts: unknown key (did you mean host?)
 c.conf:1: site.host: expected a string or a list of them, found the integer 4
-c.conf:3: threads: is set already (main, line 1)
-c.conf:4: access_log: is set already (b.conf, line 9)
+c.conf:3: threads: is set already, to another value (main, line 1)
+c.conf:4: access_log.path: is set already, to another value (b.conf, line 10)
 c.conf:5: levle: unknown key (did you mean level?)`
 	if got := f.Err(); got == nil || got.Error() != want {
 		t.Errorf("got:\n%v\nwant:\n%s", got, want)
@@ -41,6 +41,35 @@ c.conf:5: levle: unknown key (did you mean level?)`
 	if got := rest.Position("x") + "; " + rest.Position("") + "; " +
 		c.Sites[0].Routes[0].Rest.Position(""); got !=
 		"b.conf, line 6; b.conf, line 4; line 4" {
+		t.Error(got)
+	}
+}
+
+// TestIncludeMerged: tables of several texts are one, and a key may be said again. What contradicts
+// is reported with both places.
+func TestIncludeMerged(t *testing.T) {
+	t.Setenv("LWANGO_A", "l")
+	f := settings.Parse("main", ".", "threads = 1\n[headers]\na = \"1\"\nl = [\"x\", \"y\"]\n")
+	f.Include("b.conf", "threads = 1\n[access_log]\npath = \"l\"\n[headers]\nb = \"2\"\na = \"1\"\n"+
+		"l = [\"x\", \"y\"]\n")
+	f.Include("c.conf", "access_log = { path = \"${LWANGO_A}\" }\n[headers]\na = \"3\"\nl = [\"x\"]\n"+
+		"c = \"${LWANGO_A}\"\n")
+	f.Include("d.conf", "access_log = 1\n[threads]\nx = 1\n[headers]\nc = 4\n")
+	var c config
+	f.Root().Decode(&c)
+	if c.Threads != 1 || c.Log.Path != "l" || len(c.Headers) != 4 || c.Headers["b"][0] != "2" ||
+		len(c.Headers["l"]) != 2 {
+		t.Errorf("%+v", c)
+	}
+	const want = `c.conf:3: headers.a: is set already, to another value (main, line 3)
+c.conf:4: headers.l: is set already, to another value (main, line 4)
+d.conf:1: access_log: is set already, to another value (b.conf, line 2)
+d.conf:2: threads: is set already, to another value (main, line 1)
+d.conf:5: headers.c: is set already, to another value (c.conf, line 5)`
+	if got := f.Err(); got == nil || got.Error() != want {
+		t.Errorf("got:\n%v\nwant:\n%s", got, want)
+	}
+	if got := f.Root().Sub("headers").Position("b"); got != "b.conf, line 5" {
 		t.Error(got)
 	}
 }
@@ -54,7 +83,7 @@ func TestIncludeBroken(t *testing.T) {
 		t.Error("not broken")
 	}
 	const want = "b.conf:1: expected value but found '\\n' instead\n" +
-		"c.conf:1: threads: is set already (main, line 1)"
+		"c.conf:1: threads: is set already, to another value (main, line 1)"
 	if got := f.Err(); got == nil || got.Error() != want {
 		t.Errorf("got:\n%v\nwant:\n%s", got, want)
 	}

@@ -63,9 +63,9 @@ func TestInclude(t *testing.T) {
 			"DIR/bad/z.conf:2: site.host: expected a string or a list of them, found the integer 1"},
 		{`include = "broken.conf"`, "DIR/broken.conf:1: expected value but found '\\n' instead"},
 		{`include = "nested.conf"`,
-			"DIR/nested.conf:1: include: is set already (DIR/lwango.conf, line 1)"},
+			"DIR/nested.conf:1: include: is set already, to another value (DIR/lwango.conf, line 1)"},
 		{"include = \"twice.conf\"\nthreads = 2",
-			"DIR/twice.conf:1: threads: is set already (DIR/lwango.conf, line 2)"},
+			"DIR/twice.conf:1: threads: is set already, to another value (DIR/lwango.conf, line 2)"},
 		{"include = \"conf.d/*\"", "DIR/conf.d/a.conf.orig:1: expected value but found \"none\" instead"},
 	} {
 		write("lwango.conf", strings.ReplaceAll(row.text, "DIR", dir)+"\n")
