@@ -15,9 +15,9 @@ import (
 // [[upstream]], which the status page has once. A reload leaves the connection.
 func TestRoutesShareAnUpstream(t *testing.T) {
 	var made, asked atomic.Int32
-	bad := false
+	var bad atomic.Bool
 	up := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if asked.Add(1); bad {
+		if asked.Add(1); bad.Load() {
 			w.WriteHeader(503)
 		}
 	}))
@@ -84,7 +84,7 @@ module = "status"
 	if u := row(); !u.Up || u.Requests != 3 {
 		t.Errorf("it is %+v", u)
 	}
-	bad = true // the server asks for nothing now
+	bad.Store(true)
 	ask("a.example")
 	ask("a.example")
 	before := asked.Load()
