@@ -18,6 +18,7 @@
 //	store.go    Store: what layers keep answers in
 //	key.go      cache keys of requests
 //	layer.go    a request from the lookup to its answer
+//	uses.go     how many requests there were for a key
 //	lead.go     the request that asks, by its own exchange: a conn.Tap
 //	fill.go     an answer on its way: a conn.Sink that fills the store
 //	pipe.go     from a background subrequest to its client, past the store
@@ -65,6 +66,8 @@ type Settings struct {
 	Bypass []rules.When `toml:"bypass"`
 	// NoStore are requests whose answers are not kept, but that get what is.
 	NoStore []rules.When `toml:"no_store"`
+	// MinUses is how many requests must have asked for something that is not kept before it is.
+	MinUses int `toml:"min_uses" min:"1" max:"255"`
 	// Lock is how long a request waits for the head of an answer that another one has asked for;
 	// 5s by default.
 	Lock *time.Duration `toml:"lock" min:"0s" max:"10m" default:"5s"`
@@ -103,6 +106,7 @@ type layer struct {
 	rules         rfc9111.Rules
 	bypass        []*rules.Match
 	noStore       []*rules.Match
+	uses          *uses // of min_uses; nil: one is enough
 	lock          time.Duration
 	always        bool
 	refreshes     *refreshes     // the site's
@@ -161,6 +165,9 @@ func New(store *Store, s Settings, env handlers.Env) (handlers.Middleware, error
 	}
 	if l.noStore, err = matches("no_store", s.NoStore); err != nil {
 		return nil, err
+	}
+	if s.MinUses > 1 {
+		l.uses = &uses{least: uint32(s.MinUses)}
 	}
 	if s.PurgeFrom != nil {
 		if l.purgeFrom, err = networks.Parse(s.PurgeFrom); err != nil {

@@ -37,6 +37,9 @@ func (s *Store) Reread(received time.Time, between func()) (time.Time, bool) {
 	return time.Unix(0, f.Received), f.Validate
 }
 
+// CountUses returns the method of a count.
+func CountUses(least uint32) func(hash uint64) bool { return (&uses{least: least}).enough }
+
 // Functions for tests.
 var (
 	SortQuery  = sortQuery

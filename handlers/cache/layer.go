@@ -66,6 +66,8 @@ func (l *layer) serve(req *conn.Request, resp *conn.Response) int {
 			status, _ := l.send(req, resp, o, &s, &p, now)
 			return status
 		}
+	case l.uses != nil && !q.OnlyIfCached && !l.uses.enough(key.Hash()):
+		return l.forward(req, resp, why)
 	case method == http.MethodGet && !q.OnlyIfCached && !q.Authorized && !l.identified(req) &&
 		l.store.hitForMiss.has(key.Hash(), now):
 		// A part is asked for as a part: what is too long is no whole to look at.
