@@ -39,9 +39,11 @@ func (f *File) copied(value any, from, to valuePath) any {
 	}
 	switch value := value.(type) {
 	case string:
-		if text, ok := f.written[from.path]; ok {
-			f.written[to.path] = text
+		text, ok := f.written[from.path]
+		if !ok {
+			break
 		}
+		f.written[to.path] = text
 		for _, s := range f.hidden {
 			if s.at == from.path {
 				s.at = to.path

@@ -171,3 +171,28 @@ func TestFiveSites(t *testing.T) {
 		}
 	}
 }
+
+// TestSecretInSet: a secret that a set has is shown neither in messages nor by -T, wherever the set
+// is used.
+func TestSecretInSet(t *testing.T) {
+	dir := t.TempDir()
+	must.Write(t, filepath.Join(dir, "key"), "sesamopen")
+	text := func(more string) string {
+		return "[set.a]\nbody = '${file:key}'\n[[site]]\n[[site.route]]\nprefix = '/'\n" +
+			"module = 'response'\nset = 'a'\n" + more
+	}
+	s := source()
+	c, err := s.Parse(filepath.Join(dir, "t.conf"), text(""))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var b strings.Builder
+	if err := c.WriteInForce(&b, s); err != nil || strings.Contains(b.String(), "sesam") ||
+		!strings.Contains(b.String(), `body = "${file:key}"`) {
+		t.Errorf("%v\n%s", err, &b)
+	}
+	_, err = s.Parse(filepath.Join(dir, "t.conf"), strings.Replace(text(""), "body =", "status =", 1))
+	if err == nil || strings.Contains(err.Error(), "sesam") || !strings.Contains(err.Error(), "status") {
+		t.Errorf("%v", err)
+	}
+}
