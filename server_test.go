@@ -228,7 +228,7 @@ func TestStartFails(t *testing.T) {
 		"a file system needs the File":                              {FS: os.DirFS(".")},
 		"listen *:8080: TrustedProxies: expected a network":         {TrustedProxies: []string{"x"}},
 		"listen *:8080: ProxyProtocol: needs trusted_proxies":       {ProxyProtocol: true},
-		`ProxyFields: must be one of x-forwarded forwarded, found "via"`: {
+		`ProxyFields: must be one of x-forwarded forwarded x-real-ip, found "via"`: {
 			TrustedProxies: []string{"10.0.0.0/8"}, ProxyFields: "via"},
 		"TrustedProxies are for HTTP": {Listeners: []lwango.Listener{{Addr: "127.0.0.1:0",
 			TrustedProxies: []string{"unix:"},

@@ -103,6 +103,29 @@ func TestAttachReady(t *testing.T) {
 	}
 }
 
+// TestGoneBeforeTheFirstWait: a thread of AttachReady learns before it waits that its peer sends no
+// more.
+func TestGoneBeforeTheFirstWait(t *testing.T) {
+	for _, left := range []bool{false, true} {
+		run(t, func(t *testing.T, l *loop.Loop) {
+			s := openPair(t)
+			defer unix.Close(s[1])
+			must.Get(unix.Write(s[1], []byte("x")))(t)
+			if left {
+				must.Do(t, unix.Shutdown(s[1], unix.SHUT_WR))
+			}
+			b := &task{run: func(b *task) coro.Code {
+				if b.Gone() != left {
+					t.Errorf("gone: %v", !left)
+				}
+				return coro.Abort
+			}}
+			must.Do(t, l.Layer().AttachReady(&b.Thread, s[0], b, time.Minute))
+			mustRun(t, l)
+		})
+	}
+}
+
 // TestAttachReadyRefusedByEpoll: a thread whose socket epoll does not take does not wait for an
 // event that cannot come. Epoll takes no file.
 func TestAttachReadyRefusedByEpoll(t *testing.T) {

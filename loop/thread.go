@@ -341,7 +341,7 @@ func (t ThreadLayer) Descriptor() *Descriptor { return &t.own }
 // Gone reports whether the peer was seen to send no more, or to have left altogether. What it sent
 // before may still be unread. The peer of a thread that another has started is the peer of that
 // one.
-func (t *Thread) Gone() bool { return t.own.flags&finished != 0 }
+func (t *Thread) Gone() bool { return t.own.flags&finished != 0 || t.own.unseenEnd() }
 
 // HungUp reports whether t's peer was seen to have left altogether, as by a reset, so that nothing
 // can be written to it any more.

@@ -31,6 +31,7 @@ func TestNoRoomForTheEnd(t *testing.T) {
 			if g := f.ask("GET /", "", ""); g.body != "hello" {
 				t.Fatalf("%+v", g)
 			}
+			f.On(func(l *loop.Loop) { l.Layer().PutOffAlways() })
 			loopback.Fill(t, o.addr)
 			c := f.Dial()
 			fields, method := "", "GET"

@@ -93,6 +93,7 @@ func upgradeProgram(file string) int {
 		}
 	})
 	p.Handle("/fail", func(req *conn.Request, _ *conn.Response) int {
+		req.Thread.Yield() // before a connection first waits, epoll does not know it
 		failLoop(req.Thread.FD())
 		return 200
 	})
