@@ -509,11 +509,11 @@ func TestSettings(t *testing.T) {
 		{func(s *proxy.Settings) {
 			s.RequestHeaders = map[string]string{"A": "{client}"}
 		},
-			`request_headers: A: "{client}": unknown placeholder {client} (known: {path}, {rest}, {prefix}, {uri}, {query}, {host}, {port}, {scheme}, {method}, {address}, {id}, {user}, {cert_subject}, {cert_issuer}, {cert_serial}, {cert_fingerprint})`},
+			`request_headers: A: "{client}": unknown placeholder {client} (known: {path}, {rest}, {prefix}, {uri}, {query}, {host}, {port}, {scheme}, {method}, {address}, {id}, {user}, {cert_verify}, {cert_subject}, {cert_issuer}, {cert_serial}, {cert_fingerprint})`},
 		{func(s *proxy.Settings) {
 			s.RequestHeaders = map[string]string{"A": "x $remote_addr"}
 		},
-			`request_headers: A: "x $remote_addr": unknown placeholder $remote_addr (known: {path}, {rest}, {prefix}, {uri}, {query}, {host}, {port}, {scheme}, {method}, {address}, {id}, {user}, {cert_subject}, {cert_issuer}, {cert_serial}, {cert_fingerprint})`},
+			`request_headers: A: "x $remote_addr": unknown placeholder $remote_addr (known: {path}, {rest}, {prefix}, {uri}, {query}, {host}, {port}, {scheme}, {method}, {address}, {id}, {user}, {cert_verify}, {cert_subject}, {cert_issuer}, {cert_serial}, {cert_fingerprint})`},
 	} {
 		_, err := module.Build(t, proxy.Register, "proxy", handlers.Env{}, func(s *proxy.Settings) {
 			s.Address = []string{"127.0.0.1:1"}
