@@ -137,11 +137,18 @@ func heldTLS(c *tls.Conn) bool {
 	return false
 }
 
+// readAllTLS reports whether c has nothing left of the records that it has read, if its last Read
+// had more room than it needed. No call of c may be under way.
+func readAllTLS(c *tls.Conn) bool { return len(tlsBuffers) == 2 && !heldTLS(c) }
+
 // readTLS reads from a connection whose stream does not wait.
 func readTLS(c *tls.Conn, p []byte) (int, error) {
 	n, err := c.Read(p)
 	if n > 0 {
 		return n, nil // the next read returns an error that came with it
+	}
+	if err == stream.ErrWouldBlock { // the usual end of a read
+		return 0, err
 	}
 	var below *net.OpError // the stream's
 	if errors.As(err, &below) {

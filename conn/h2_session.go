@@ -69,6 +69,7 @@ const (
 	closeNotifySent                          // sendCloseNotify was called
 	// the peer is a trusted proxy, whose streams are many clients'
 	ofProxy
+	recordRead // crypto/tls has no more of the last record
 )
 
 // Limits of a session.
@@ -412,7 +413,14 @@ func (s *session) read(p []byte) (int, error) {
 	if s.tls == nil {
 		return s.stream.TryRead(p)
 	}
-	return readTLS(s.tls, p)
+	if s.flags&recordRead != 0 && !s.stream.Unread() && !s.Loop().Stopping() && readAllTLS(s.tls) {
+		return 0, stream.ErrWouldBlock // as crypto/tls would find out
+	}
+	n, err := readTLS(s.tls, p)
+	if s.flags |= recordRead; n == len(p) {
+		s.flags &^= recordRead
+	}
+	return n, err
 }
 
 // transmit sends what was gathered and what streams have ready, as long as the client takes it.
