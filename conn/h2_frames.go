@@ -19,7 +19,7 @@ func (s *session) frames() http2.Code {
 	}
 	now := s.Loop().Time().Unix()
 	for s.flags&failing == 0 && s.begun < runBegun {
-		h, payload, ok, code := s.Next(now, s.held.Held())
+		h, payload, ok, code := s.Next(now, s.unsent())
 		if !ok {
 			return code
 		}

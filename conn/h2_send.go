@@ -47,7 +47,7 @@ func (s *session) earlyOf(id uint32) (r http2.Rank, ok bool) {
 // sendNow gathers what can go out before all else, and returns the rest.
 func (st *h2stream) sendNow(p []byte) []byte {
 	s := st.s
-	if s.held.Held() > 0 {
+	if s.unsent() > 0 {
 		return p
 	}
 	rest := s.SendNow(&st.Sender, p)

@@ -22,7 +22,7 @@ type session struct {
 	set *settings // of the last request
 
 	stream           stream.Conn
-	sink             io.Writer     // s.stream, or TLS over it
+	sink             io.Writer     // a sessionStream, or TLS over it
 	held             stream.Duplex // of the stream: writes do not wait
 	reading, writing stream.Pace
 
@@ -101,9 +101,12 @@ func (s *session) begin() {
 	s.stream.Duplex(&s.held)
 	setPace(&s.writing, s.set, s.set.WriteTimeout)
 	s.stream.SetPace(&s.reading, &s.writing)
-	if s.sink = &s.stream; c.tls != nil {
+	to := sessionStream{&s.stream}
+	if s.sink = to; c.tls != nil {
 		s.sink = c.tls
-		c.transport().attach(&s.stream)
+		t := c.transport()
+		t.attach(&s.stream)
+		t.Conn = to
 	}
 	s.Gather()
 	s.Out = http2.AppendHeader(s.Out, http2.SettingsFrame, 0, 0, 5*6)
@@ -116,6 +119,18 @@ func (s *session) begin() {
 	c.state |= served
 	c.port.stats.Sessions++
 	c.port.sessions++
+}
+
+// sessionStream is the stream of a session, which puts off what it writes if that is little: the
+// sessions of a turn of the loop send together, see stream.Conn.PutOff.
+type sessionStream struct{ *stream.Conn }
+
+// Write implements net.Conn.
+func (o sessionStream) Write(p []byte) (int, error) {
+	if len(p) > 0 && o.PutOff(p) {
+		return len(p), nil
+	}
+	return o.Conn.Write(p)
 }
 
 // awaitsRequests returns the connection that a thread's task serves; nil: the task does something
@@ -150,7 +165,7 @@ func (s *session) Run(t *loop.Thread) coro.Code {
 		if s.begun > 0 {
 			s.begun = 0
 			if s.yields++; s.yields <= maxYields && s.err == nil &&
-				(s.held.Held() > 0 || len(s.Out) < http2.MaxOutput/2) {
+				(s.unsent() > 0 || len(s.Out) < http2.MaxOutput/2) {
 				return coro.Yield
 			}
 		}
@@ -167,7 +182,7 @@ func (s *session) Run(t *loop.Thread) coro.Code {
 				return s.awaitHandlers()
 			}
 			return coro.Abort
-		case s.held.Held() > 0:
+		case s.unsent() > 0:
 			if err := s.held.Await(-1, s.flags&failing == 0 && !s.mustFlush()); err != nil {
 				s.fail(err)
 			} else if _, err := s.held.SendHeld(); err != nil {
@@ -348,12 +363,15 @@ func (s *session) ClientGone() {}
 // BeforeEnd is called by the loop before it closes the connection, which is idle, or whose streams
 // a stop has killed: then it sends what these have left.
 func (s *session) BeforeEnd() {
-	if s.err != nil || s.held.Held() > 0 {
+	if s.err != nil || s.unsent() > 0 {
 		return // the client is gone, or its socket has no room
+	}
+	c := s.connection
+	if _, errno := c.Thread.Layer().Descriptor().Send(nil, false); errno != 0 { // what was put off
+		return
 	}
 	s.goAway(http2.NoError)
 	s.Fill()
-	c := s.connection
 	if c.tls == nil {
 		_, _ = sysio.SendOnly{FD: c.FD()}.Write(s.Out)
 		return
@@ -407,7 +425,7 @@ func (s *session) receive() {
 }
 
 // mustFlush reports that the client has to take something before more of it is read.
-func (s *session) mustFlush() bool { return s.MustFlush(s.held.Held()) }
+func (s *session) mustFlush() bool { return s.MustFlush(s.unsent()) }
 
 func (s *session) read(p []byte) (int, error) {
 	if s.tls == nil {
@@ -423,9 +441,12 @@ func (s *session) read(p []byte) (int, error) {
 	return n, err
 }
 
+// unsent returns how many bytes of what was sent the socket has had no room for.
+func (s *session) unsent() int { return s.held.Held() + s.stream.Remainder() }
+
 // transmit sends what was gathered and what streams have ready, as long as the client takes it.
 func (s *session) transmit() {
-	for s.err == nil && s.held.Held() == 0 {
+	for s.err == nil && s.unsent() == 0 {
 		any, err := s.Send(s.sink)
 		if err != nil {
 			s.fail(err)
@@ -438,7 +459,7 @@ func (s *session) transmit() {
 
 // send sends what is held, and then transmits, as far as the client takes it.
 func (s *session) send() error {
-	if s.held.Held() > 0 {
+	if s.unsent() > 0 {
 		if _, err := s.held.SendHeld(); err != nil {
 			s.fail(err)
 		}

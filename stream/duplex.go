@@ -93,7 +93,8 @@ func (d *Duplex) readOffLoop(p []byte) (int, error) {
 // Unread reports whether there may be more to read: the last read has not emptied the socket.
 func (d *Duplex) Unread() bool { return d.s.d.Unread() }
 
-// Held returns how many bytes are held.
+// Held returns how many bytes are held. Those that were put off are not among them, see
+// Conn.Remainder.
 func (d *Duplex) Held() int { return len(d.held) }
 
 // hold keeps a and b for SendHeld. A read of a TLS connection may call it, too: if the peer changes
@@ -101,12 +102,12 @@ func (d *Duplex) Held() int { return len(d.held) }
 // writes has passed.
 func (d *Duplex) hold(a, b []byte) { d.held = append(append(d.held, a...), b...) }
 
-// SendHeld writes as much of what is held as there is room for, and returns how many bytes are
-// left. The error is that of a system call, or of a limit that has passed; then the rest is
-// dropped.
+// SendHeld writes as much as there is room for of what was put off, and then of what is held. It
+// returns how many bytes are still held. The error is that of a system call, or of a limit that has
+// passed; then the rest is dropped.
 func (d *Duplex) SendHeld() (left int, err error) {
 	s, held := d.s, d.held
-	for len(held) > 0 && err == nil && s.out.Pause(s.loop) == 0 {
+	for (len(held) > 0 || s.d.HasRemainder()) && err == nil && s.out.Pause(s.loop) == 0 {
 		n, errno := s.d.Send(held[:min(len(held), s.out.Piece())], false)
 		if errno == unix.EAGAIN {
 			_, err = s.out.Left(s.loop)
@@ -139,7 +140,7 @@ func (d *Duplex) Await(limit time.Duration, read bool, sources ...loop.Source) e
 	if d.readable == nil { // only now: most peers take what is written at once
 		d.readable, d.writable = s.d.Readable(), s.d.Writable()
 	}
-	least, write := limit, len(d.held) > 0
+	least, write := limit, len(d.held) > 0 || s.d.HasRemainder()
 	d.sources = append(d.sources[:0], sources...)
 	if read {
 		left, err := s.in.Left(s.loop)

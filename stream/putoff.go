@@ -23,4 +23,9 @@ func (s *Conn) PutOff(p []byte) bool {
 
 // Remainder returns how many bytes of what was put off there was no room for. Until there is room,
 // writes find none.
-func (s *Conn) Remainder() int { return s.d.Remainder() }
+func (s *Conn) Remainder() int {
+	if !s.d.HasRemainder() {
+		return 0
+	}
+	return s.d.Remainder()
+}

@@ -37,7 +37,8 @@ func Serve(req *conn.Request, resp *conn.Response) int {
 
 // mayHaveName reports whether nameIn may find a name in a query.
 func mayHaveName(query []byte) bool {
-	return bytes.IndexByte(query, '%') >= 0 || bytes.Contains(query, []byte("name="))
+	return len(query) > 0 &&
+		(bytes.IndexByte(query, '%') >= 0 || bytes.Contains(query, []byte("name=")))
 }
 
 // nameIn returns the first name of a raw query. What is no UTF-8 is replaced: the answer says that
