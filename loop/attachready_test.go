@@ -127,24 +127,39 @@ func TestGoneBeforeTheFirstWait(t *testing.T) {
 }
 
 // TestAttachReadyRefusedByEpoll: a thread whose socket epoll does not take does not wait for an
-// event that cannot come. Epoll takes no file.
+// event that cannot come, and the socket is shut: otherwise the thread would read in vain, again
+// and again. Epoll takes no file.
 func TestAttachReadyRefusedByEpoll(t *testing.T) {
-	var log bytes.Buffer
-	l := must.Get(loop.New(loop.Options{Logger: slog.New(slog.NewTextHandler(&log, nil))}))(t)
-	f := must.Get(os.Create(t.TempDir() + "/file"))(t)
-	fd := must.Get(unix.Dup(int(f.Fd())))(t)
-	f.Close()
-	runs := 0
-	b := &task{ended: make(chan struct{}), run: func(b *task) coro.Code {
-		if runs++; runs < 2 {
-			return coro.WantRead
-		}
-		return coro.Abort
-	}}
-	must.Do(t, l.Layer().AttachReady(&b.Thread, fd, b, time.Minute))
-	mustRun(t, l)
-	if runs != 2 || strings.Count(log.String(), "epoll does not take it") != 1 {
-		t.Errorf("%d runs, and the log has %q", runs, log.String())
+	waits := map[string]func(b *task) coro.Code{
+		"goes idle": func(*task) coro.Code { return coro.WantRead },
+		"is a source": func(b *task) coro.Code {
+			i, err := b.AwaitAny(time.Minute, b.Layer().Descriptor().Readable())
+			if i != 0 || err != nil {
+				t.Error(i, err)
+			}
+			return coro.Yield
+		},
+	}
+	for name, then := range waits {
+		t.Run(name, func(t *testing.T) {
+			var log bytes.Buffer
+			l := must.Get(loop.New(loop.Options{Logger: slog.New(slog.NewTextHandler(&log, nil))}))(t)
+			f := must.Get(os.Create(t.TempDir() + "/file"))(t)
+			fd := must.Get(unix.Dup(int(f.Fd())))(t)
+			f.Close()
+			runs := 0
+			b := &task{ended: make(chan struct{}), run: func(b *task) coro.Code {
+				if runs++; runs < 2 {
+					return then(b)
+				}
+				return coro.Abort
+			}}
+			must.Do(t, l.Layer().AttachReady(&b.Thread, fd, b, time.Minute))
+			mustRun(t, l)
+			if runs != 2 || strings.Count(log.String(), "epoll does not take it") != 1 {
+				t.Errorf("%d runs, and the log has %q", runs, log.String())
+			}
+		})
 	}
 }
 

@@ -108,6 +108,10 @@ func (l *Loop) arm(d *Descriptor) (over bool) {
 	if d.edges.dead() {
 		return true
 	}
+	if d.edges.outside() {
+		l.enterEpoll(d)
+		return d.edges.dead()
+	}
 	if l.epollCtl(d, events) != nil {
 		// The descriptor was closed under its thread, which learns that from its next read or
 		// write.
