@@ -126,6 +126,34 @@ func TestGoneBeforeTheFirstWait(t *testing.T) {
 	}
 }
 
+// TestUnreadBehindTheFirstWait: input that a thread of AttachReady has left in the socket is still
+// there for Unread when epoll has got to know the socket and has told nothing yet.
+func TestUnreadBehindTheFirstWait(t *testing.T) {
+	run(t, func(t *testing.T, l *loop.Loop) {
+		s := openPair(t)
+		defer unix.Close(s[1])
+		must.Get(unix.Write(s[1], []byte("xy")))(t)
+		runs := 0
+		b := &task{run: func(b *task) coro.Code {
+			d := b.Layer().Descriptor()
+			if !d.Unread() {
+				t.Errorf("run %d: there is no input", runs)
+			}
+			for { // the invariants tag has it find nothing now and then
+				if _, errno := d.Recv(make([]byte, 1)); errno != unix.EAGAIN {
+					break
+				}
+			}
+			if runs++; runs < 2 {
+				return coro.Yield
+			}
+			return coro.Abort
+		}}
+		must.Do(t, l.Layer().AttachReady(&b.Thread, s[0], b, time.Minute))
+		mustRun(t, l)
+	})
+}
+
 // TestAttachReadyRefusedByEpoll: a thread whose socket epoll does not take does not wait for an
 // event that cannot come, and the socket is shut: otherwise the thread would read in vain, again
 // and again. Epoll takes no file.

@@ -109,7 +109,7 @@ func (l *Loop) arm(d *Descriptor) (over bool) {
 		return true
 	}
 	if d.edges.outside() {
-		l.enterEpoll(d)
+		l.enterEpoll(d, true)
 		return d.edges.dead()
 	}
 	if l.epollCtl(d, events) != nil {
@@ -122,13 +122,18 @@ func (l *Loop) arm(d *Descriptor) (over bool) {
 }
 
 // enterEpoll makes epoll report the events of a descriptor of AttachReady, before its thread waits:
-// whether its client leaves, at least. If epoll has no room for it, the socket is shut, which its
-// thread learns from its next read or write.
-func (l *Loop) enterEpoll(d *Descriptor) {
-	if err := l.epollCtl(d, d.flags.awaited()|in); err != nil {
+// whether its client leaves, at least. waits says that the thread goes on at an event that it
+// awaits. If epoll has no room for it, the socket is shut, which its thread learns from its next
+// read or write.
+func (l *Loop) enterEpoll(d *Descriptor, waits bool) {
+	events := d.flags.awaited()
+	unread := d.Unread() && !(waits && events&in != 0)
+	if err := l.epollCtl(d, events|in); err != nil {
 		l.log.Error("loop: connection closed, epoll does not take it", "error", err)
 		_ = unix.Shutdown(int(d.fd), unix.SHUT_RDWR)
 		d.edges.move(in|out, removed)
+	} else if unread {
+		d.edges.move(in, reported) // epoll tells of it in the next turn only
 	}
 }
 

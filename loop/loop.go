@@ -411,7 +411,7 @@ func (l *Loop) yielded(t *Thread, v coro.Value) {
 	l.unlistIfFirst(t)
 	t.own.flags = t.own.flags.next(v.Code())
 	if t.own.fd >= 0 && t.own.edges.outside() {
-		l.enterEpoll(&t.own)
+		l.enterEpoll(&t.own, v.Code() != coro.Yield)
 	}
 	switch {
 	case v.Code() != coro.Yield:
@@ -459,7 +459,7 @@ func (l *Loop) taskReturned(c *coro.Coro, v coro.Value) {
 	}
 	t.own.flags = t.own.flags.next(v.Code())
 	if t.own.fd >= 0 && t.own.edges.outside() {
-		l.enterEpoll(&t.own)
+		l.enterEpoll(&t.own, v.Code() != coro.Yield)
 	}
 	if v.Code() != coro.Yield && !l.arm(&t.own) {
 		return
