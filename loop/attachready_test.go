@@ -115,7 +115,7 @@ func TestGoneBeforeTheFirstWait(t *testing.T) {
 				must.Do(t, unix.Shutdown(s[1], unix.SHUT_WR))
 			}
 			b := &task{run: func(b *task) coro.Code {
-				if b.Gone() != left {
+				if b.Layer().SeeGone() != left {
 					t.Errorf("gone: %v", !left)
 				}
 				return coro.Abort

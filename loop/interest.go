@@ -47,11 +47,6 @@ func (d *Descriptor) poll(events uint16) bool {
 	return !d.edges.armed(events)
 }
 
-// unseenEnd is Gone for a descriptor of which epoll does not tell yet: it asks the kernel.
-func (d *Descriptor) unseenEnd() bool {
-	return d.fd >= 0 && d.edges.outside() && sysio.Ready(int(d.fd), rdhup) != 0
-}
-
 // add registers d, whose thread, fd and flags are set, and asks epoll for the events.
 func (l *Loop) add(d *Descriptor, events uint16) error {
 	l.gen++

@@ -341,7 +341,14 @@ func (t ThreadLayer) Descriptor() *Descriptor { return &t.own }
 // Gone reports whether the peer was seen to send no more, or to have left altogether. What it sent
 // before may still be unread. The peer of a thread that another has started is the peer of that
 // one.
-func (t *Thread) Gone() bool { return t.own.flags&finished != 0 || t.own.unseenEnd() }
+func (t *Thread) Gone() bool { return t.own.flags&finished != 0 }
+
+// SeeGone is Gone for a thread that may not have waited yet since AttachReady: no event can have
+// said that its peer sends no more, so SeeGone asks the kernel.
+func (t ThreadLayer) SeeGone() bool {
+	return t.Gone() ||
+		t.own.fd >= 0 && t.own.edges.outside() && sysio.Ready(int(t.own.fd), rdhup) != 0
+}
 
 // HungUp reports whether t's peer was seen to have left altogether, as by a reset, so that nothing
 // can be written to it any more.

@@ -61,7 +61,7 @@ func (g *gate) verify(t *loop.Thread, client netip.Addr, digest [sha256.Size]byt
 ) (right bool, err error) {
 	f := g.join(client, digest, h, password)
 	defer g.leave(digest, f) // also when the thread is killed
-	waits := t.KeepWaiting(t.Gone())
+	waits := t.KeepWaiting(t.Layer().SeeGone())
 	_, err = f.begun.Await(t, limit)
 	t.KeepWaiting(waits)
 	if err != nil {

@@ -323,7 +323,7 @@ func (s Set) Warnings(now time.Time) (all []Warning) {
 		for v := range t.verifiers() {
 			for i := range v.trusted {
 				p := &v.trusted[i]
-				at := place{p.cert, p.position + p.leaf.Subject.String(), false}
+				at := place{p.cert, string(p.leaf.Raw), false}
 				if what := p.timeProblem(now); what != "" && !seen[at] {
 					seen[at] = true
 					all = append(all, p.warning(fmt.Sprintf("of the authority %s %s", p.leaf.Subject, what)))
