@@ -76,7 +76,8 @@ type Settings struct {
 	MaxFails    int
 	FailTimeout time.Duration
 
-	// ConnectFails is how many connects to an address fail in a row before it is avoided. 0: one.
+	// ConnectFails is how many connects to an address fail in a row before it is avoided. 0: one;
+	// otherwise the max_fails of an address counts instead, if it has its own.
 	ConnectFails int
 
 	// SlowStart is the time in which the weight of an address grows from 0 to its full value, once it

@@ -67,21 +67,30 @@ func (b *backend) setWakeTimer(d time.Duration) {
 
 // noteConnectFailure notes that a request could not connect. It reports whether that is to be
 // reported: some addresses of a name may never have worked, such as ::1 of localhost.
-func (b *backend) noteConnectFailure(g *Group, blame bool) (news bool) {
+func (srv *server) noteConnectFailure(g *Group, blame bool) (news bool) {
+	b, most := srv.backend, srv.mostConnects(g)
 	b.pool.mu.Lock()
 	defer b.pool.mu.Unlock()
 	news = b.dnsName == nil || !b.reported
 	b.reported = true
 	if blame {
-		if g.ConnectFails > 1 {
+		if most > 1 {
 			b.noAnswers++
 		}
-		if b.noAnswers >= g.ConnectFails || g.ConnectFails <= 1 {
+		if most <= 1 || b.noAnswers >= most {
 			b.avoid(g.failTimeout())
 		}
 	}
 	b.unhealthy.Store(true)
 	return news
+}
+
+// mostConnects returns how many failed connects in a row are too many, where they are blamed.
+func (srv *server) mostConnects(g *Group) int {
+	if g.ConnectFails != 0 && srv.maxFails > 0 {
+		return srv.maxFails
+	}
+	return g.ConnectFails
 }
 
 // most returns how many failures in a row are too many; negative: none are.

@@ -1,6 +1,7 @@
 package upstream_test
 
 import (
+	"fmt"
 	"net"
 	"strings"
 	"syscall"
@@ -95,6 +96,18 @@ func TestConnectFails(t *testing.T) {
 	}
 	if n := len(r.missed()); n != 3 {
 		t.Errorf("%d connects have failed", n)
+	}
+	for group, own := range map[int]int{1: 2, 3: 1, -1: 2} { // an address has its own number
+		r := alone(t, []string{fmt.Sprintf("unix:%s/none max_fails=%d", t.TempDir(), own), a[0]},
+			func(s *upstream.Settings) { s.MaxFails, s.ConnectFails = min(group, 0), group })
+		for range 10 {
+			if g := r.get("x"); g.text != "0" {
+				t.Error(g)
+			}
+		}
+		if n := len(r.missed()); n != own {
+			t.Errorf("%d connects have failed, with max_fails=%d of %d", n, own, group)
+		}
 	}
 }
 
