@@ -6,30 +6,48 @@ import (
 )
 
 // Inherit gives the table the keys of another table of the file that it lacks, but for those of
-// without. A list of tables, such as rules, goes on with the other's. Positions and errors of what
-// it has got are those of the other table.
-func (t Table) Inherit(from Table, without ...string) {
+// without. A list of tables, such as rules, goes on with the other's; lists are the keys that have
+// one even where both tables have a single table there. Positions and errors of what it has got are
+// those of the other table.
+func (t Table) Inherit(from Table, lists []string, without ...string) {
 	for key, value := range from.values {
 		if slices.Contains(without, key) {
 			continue
 		}
 		to, was := t.at.child(key), from.at.child(key)
 		old, there := t.values[key]
-		tables, ok := listOfTables(old)
-		more, also := listOfTables(value)
-		switch {
-		case !there:
+		if !there {
 			t.values[key] = t.file.copied(value, was, to)
 			t.file.inherited[to.path] = true
-		case ok && also:
-			all := slices.Clone(tables)
-			for i, m := range more {
-				n := len(all)
-				all = append(all, t.file.copied(m, was.index(i), to.index(n)).(map[string]any))
-			}
-			t.values[key] = all
+			continue
+		}
+		_, hasList := listOfTables(old)
+		_, otherHas := listOfTables(value)
+		if !hasList && !otherHas && !slices.Contains(lists, key) {
+			continue
+		}
+		all, ok := t.file.elements(old, to, to, 0)
+		more, also := t.file.elements(value, was, to, len(all))
+		if ok && also {
+			t.values[key] = append(all, more...)
 		}
 	}
+}
+
+// elements returns copies of the tables of a list, or of the one table that stands for a list. They
+// are for the list at to, so many of whose elements come before.
+func (f *File) elements(value any, from, to valuePath, before int) ([]map[string]any, bool) {
+	if one, ok := value.(map[string]any); ok {
+		return []map[string]any{f.copied(one, from, to.index(before)).(map[string]any)}, true
+	}
+	tables, ok := listOfTables(value)
+	all := slices.Clone(tables)
+	for i, m := range all {
+		if at := to.index(before + i); at.path != from.index(i).path {
+			all[i] = f.copied(m, from.index(i), at).(map[string]any)
+		}
+	}
+	return all, ok
 }
 
 // copied returns a copy of a value for another path, which has the positions of the first one.

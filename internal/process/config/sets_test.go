@@ -100,6 +100,36 @@ func TestSets(t *testing.T) {
 	}
 }
 
+// TestListsOfSets: what one table has for a list is not lost beside those of a set, and a set that
+// is named on two ways counts once.
+func TestListsOfSets(t *testing.T) {
+	const site = "[[site.route]]\nprefix = '/'\nhandler = 'hello_world'\n"
+	const keys = "path = '/a'\ndeny = 404\n" // in lines 2 and 3
+	const one, list = "[set.a.rule]\n" + keys, "[[set.a.rule]]\n" + keys
+	const uses = "[[site]]\nset = 'a'\n"
+	for text, want := range map[string][]string{
+		one + uses + "[site.rule]\n" + keys + site:                       {"line 8", "line 3"},
+		one + uses + "[[site.rule]]\n" + keys + site:                     {"line 8", "line 3"},
+		list + uses + "[site.rule]\n" + keys + site:                      {"line 8", "line 3"},
+		list + "[set.b]\nset = 'a'\n[[site]]\nset = ['b', 'a']\n" + site: {"line 3"},
+		one + "[set.b]\nset = 'a'\nrule = { deny = 403 }\n[[site]]\nset = 'b'\n" +
+			site: {"line 6", "line 3"},
+	} {
+		c, err := source().Parse("t.conf", text)
+		if err != nil {
+			t.Errorf("%v\n%s", err, text)
+			continue
+		}
+		var got []string
+		for _, r := range c.Sites[0].Around.Rules {
+			got = append(got, r.Table.Position("deny"))
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("rules at %q, want %q\n%s", got, want, text)
+		}
+	}
+}
+
 func TestSetErrors(t *testing.T) {
 	const site = "[[site]]\n[[site.route]]\nprefix = '/'\nhandler = 'hello_world'\n"
 	for text, want := range map[string]string{
