@@ -167,7 +167,7 @@ func New(store *Store, s Settings, env handlers.Env) (handlers.Middleware, error
 		return nil, err
 	}
 	if s.MinUses > 1 {
-		l.uses = &uses{least: uint32(s.MinUses)}
+		l.uses = &uses{least: uint32(min(s.MinUses, maxUses))}
 	}
 	if s.PurgeFrom != nil {
 		if l.purgeFrom, err = networks.Parse(s.PurgeFrom); err != nil {

@@ -26,6 +26,18 @@ func TestMinUses(t *testing.T) {
 	}
 }
 
+// TestMostUses: a program's number that no count has room for is the largest that one has.
+func TestMostUses(t *testing.T) {
+	var n atomic.Int32
+	s := start(t, modes.Direct, cache.Settings{MinUses: 1000}, counting(&n, "max-age=10"))
+	for range 256 {
+		get(t, s, "/a")
+	}
+	if n.Load() != 255 {
+		t.Errorf("%d requests of 256 have asked the handler, want 255", n.Load())
+	}
+}
+
 // TestUses: keys are counted apart, and one that takes the place of another begins anew.
 func TestUses(t *testing.T) {
 	enough := cache.CountUses(3)
