@@ -156,7 +156,7 @@ func New(store *Store, s Settings, env handlers.Env) (handlers.Middleware, error
 			return nil, handlers.BadKey("key", "%w", err)
 		}
 		l.keyHasCert = slices.ContainsFunc(l.key, func(p template.Piece) bool {
-			return strings.HasPrefix(p.Name, "cert_")
+			return p.Name == "cert_subject" || p.Name == "cert_serial" || p.Name == "cert_fingerprint"
 		})
 	}
 	var err error

@@ -29,6 +29,7 @@ func TestCertificates(t *testing.T) {
 	}{
 		{"", true, "a1 b2 a3"},
 		{"{uri} {cert_subject}", true, "a1 b2 a1"},
+		{"{uri} {cert_verify}{cert_issuer}", true, "a1 b2 a3"}, // many clients have the same
 		{"", false, "a1 b2 a3"},
 	} {
 		var n atomic.Int32
