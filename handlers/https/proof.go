@@ -8,11 +8,11 @@ import (
 	"github.com/lwango/lwango/handlers"
 )
 
-// Proof returns the layer of a site with client_ca: its requests must come by connections in whose
-// handshakes the site has asked for a certificate. own reports whether the site has done so, at the
-// listener of that name, for clients that ask for the name sni; else the request gets 421 (RFC 9110
-// section 15.5.20), and the client may ask again by another connection. Requests in clear text,
-// which can show no certificate, get 403 where one is required.
+// Proof returns the layer of a site with client_ca, or at a listener with it: its requests must
+// come by connections in whose handshakes a certificate was asked for as for the site. own reports
+// whether that is so, at the listener of that name, for clients that ask for the name sni; else
+// the request gets 421 (RFC 9110 section 15.5.20), and the client may ask again by another
+// connection. Requests in clear text, which can show no certificate, get 403 where one is required.
 func Proof(required bool, own func(listener, sni string) bool) handlers.Middleware {
 	return func(next conn.Handler) conn.Handler {
 		return func(req *conn.Request, resp *conn.Response) int {

@@ -106,14 +106,28 @@ func (c *Config) https(site Site, log *slog.Logger, report func(error)) handlers
 	return m
 }
 
-// proof makes the layer of the key client_ca of a site; nil without that.
+// proof makes the layer of a site that has the key client_ca, or for whose clients a listener has
+// it while another site, which asks for certificates by itself, may ask for less or for others. It
+// returns nil for other sites.
 func (c *Config) proof(site int) handlers.Middleware {
-	clients := &c.Sites[site].TLS.Clients
-	if !clients.Asks() {
+	if clients := &c.Sites[site].TLS.Clients; clients.Asks() {
+		return https.Proof(clients.Required(), func(listener, sni string) bool {
+			return c.Router.Site(listener, sni) == site
+		})
+	}
+	asks := map[string]bool{} // by the names of listeners
+	for i := range c.Listeners {
+		if l := &c.Listeners[i]; l.TLS.Clients.Asks() && c.Sites[site].at(*l) {
+			asks[l.Address.ListenerName()] = true
+		}
+	}
+	byItself := func(s Site) bool { return s.TLS.Clients.Asks() }
+	if len(asks) == 0 || !slices.ContainsFunc(c.Sites, byItself) {
 		return nil
 	}
-	return https.Proof(clients.Required(), func(listener, sni string) bool {
-		return c.Router.Site(listener, sni) == site
+	return https.Proof(false, func(listener, sni string) bool {
+		of := c.Router.Site(listener, sni)
+		return of < 0 || !asks[listener] || !byItself(c.Sites[of])
 	})
 }
 

@@ -321,3 +321,55 @@ func TestSiteCRL(t *testing.T) {
 		}
 	}
 }
+
+// TestSiteClientsWeaker: a site that asks for less than its listener, or by another authority, lets
+// nobody reach the sites for which the listener asks.
+func TestSiteClientsWeaker(t *testing.T) {
+	const ca, other = "client_ca = \"ca.pem\"\n", "client_ca = \"other.pem\"\n"
+	for _, row := range []struct {
+		name, listener, site string
+		want                 int
+	}{
+		{"optional", ca, ca + "client_cert = \"optional\"\n", 421},
+		{"any", ca, ca + "client_cert = \"any\"\n", 421},
+		{"another authority", ca + "client_cert = \"optional\"\n", other, 421},
+		{"the listener does not ask", "", ca + "client_cert = \"optional\"\n", 200},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			s, theirs := newTLS(t), certs.New(t)
+			s.put("a", "a.test b.test", time.Hour)
+			s.replace("ca.pem", must.Read(t, s.ca.File))
+			s.replace("other.pem", must.Read(t, theirs.File))
+			s.running = serve(t, s.source(), siteConfig("http2 = true\n"+pairOf("a")+"\n"+row.listener,
+				site("a.test", ""), site("b.test", row.site)))
+			var own []tls.Certificate
+			if strings.HasPrefix(row.site, other) {
+				own = append(own, theirs.Issue(time.Hour, "ann"))
+			}
+			c := must.Get(s.client("b.test", nil, own...))(t)
+			for host, want := range map[string]int{"b.test": 200, "a.test": row.want, "A.test.:1": row.want,
+				"x.test": row.want} {
+				if status, _, _, _, err := c.ask(host, "/"); status != want || err != nil {
+					t.Errorf("%s: %d, %v, want %d", host, status, err, want)
+				}
+			}
+			tr := &http.Transport{ForceAttemptHTTP2: true, TLSClientConfig: &tls.Config{RootCAs: s.ca.Pool,
+				ServerName: "b.test", Certificates: own}}
+			defer tr.CloseIdleConnections()
+			req := must.Get(http.NewRequest("GET", "https://"+s.at+"/", nil))(t)
+			req.Host = "a.test"
+			resp := must.Get(tr.RoundTrip(req))(t)
+			resp.Body.Close()
+			if resp.StatusCode != row.want || resp.ProtoMajor != 2 {
+				t.Errorf("%s: %s, want %d", resp.Proto, resp.Status, row.want)
+			}
+			c, err := s.client("a.test", nil, s.ca.Issue(time.Hour, "ann"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if status, _, _, _, err := c.ask("a.test", "/"); status != 200 || err != nil {
+				t.Errorf("with a certificate of its own: %d, %v", status, err)
+			}
+		})
+	}
+}
