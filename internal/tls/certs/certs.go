@@ -135,7 +135,7 @@ func (t *TLS) Check(c Context) {
 	}
 	t.sites, t.log = c.Sites, c.Log
 	t.addSites(c.Dir)
-	t.clients = t.Clients.verifier(c.Dir, true)
+	t.clients = t.Clients.verifier(c.Dir)
 	t.clients.apply(config)
 	t.Config = config
 	t.certify()

@@ -24,6 +24,8 @@ type Clients struct {
 	// CRL is a file of revocation lists, PEM or DER. They must have neither the certificate of a
 	// client nor one of an authority between the client and that of client_ca.
 	CRL string `toml:"client_crl"`
+
+	reported bool // an error of the keys was reported: they are read for each listener
 }
 
 // Asks reports whether clients are asked for certificates.
@@ -51,11 +53,12 @@ type verdict struct {
 	until  time.Time
 }
 
-// verifier reads the files, and returns nil if there are no authorities. Errors are reported at the
-// table of the file if report is true.
-func (k *Clients) verifier(dir string, report bool) *verifier {
+// verifier reads the files, and returns nil if there are no authorities. It reports errors at the
+// table of the file, unless an earlier call has done so.
+func (k *Clients) verifier(dir string) *verifier {
+	before := k.reported
 	wrong := func(key, format string, args ...any) {
-		if report {
+		if k.reported = true; !before {
 			k.Table.Errorf(key, format, args...)
 		}
 	}

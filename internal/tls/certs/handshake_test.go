@@ -5,6 +5,7 @@ import (
 	"crypto/x509"
 	"fmt"
 	"log/slog"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -70,5 +71,31 @@ func TestStrictOffersHTTP2(t *testing.T) {
 		if err != nil || !slices.Contains(got.NextProtos, "h2") {
 			t.Errorf("strict_sni = %v: %v, %v", strict, got.NextProtos, err)
 		}
+	}
+}
+
+// TestSiteClientsChanged: a site's revocation list that cannot be read again for a listener is an
+// error. Otherwise the listener would do without the list.
+func TestSiteClientsChanged(t *testing.T) {
+	ca := testcerts.New(t)
+	cert, key := ca.Files(ca.Issue(time.Hour, "a.test"))
+	list := filepath.Join(t.TempDir(), "crl.pem")
+	must.Write(t, list, string(ca.List(time.Now().Add(time.Hour), nil)))
+	file := settings.Parse("t.conf", "/", fmt.Sprintf("client_ca = %q\nclient_crl = %q\n"+
+		"tls = {cert = %q, key = %q}", ca.File, list, cert, key))
+	var s certs.Site
+	file.Root().Decode(&s)
+	c := certs.Context{Dir: "/", Reader: certs.NewReader(nil), Log: slog.Default()}
+	s.Check(c)
+	must.Do(t, file.Err())
+	c.Sites = certs.Sites{Of: func(string) int { return 0 }, All: []*certs.Site{&s}}
+	must.Write(t, list, "no list")
+	for range 2 {
+		on := true
+		l := certs.TLS{Files: []certs.Files{{On: &on}}}
+		l.Check(c)
+	}
+	if err := file.Err(); err == nil || strings.Count(err.Error(), "client_crl") != 1 {
+		t.Errorf("%v, want one error at client_crl", err)
 	}
 }

@@ -27,7 +27,7 @@ type Site struct {
 // Check reads the pairs of a site, and reports errors at the table of the file. It comes before
 // TLS.Check of its listeners.
 func (s *Site) Check(c Context) {
-	s.Clients.verifier(c.Dir, true) // each listener has its own, for what it says of its files
+	s.Clients.verifier(c.Dir) // each listener has its own, for what it says of its files
 	if len(s.Files) == 0 {
 		if s.Table.Has("tls") {
 			s.Table.Errorf("tls", "expected at least one { cert = ..., key = ... }")
@@ -100,7 +100,7 @@ func (t *TLS) addSites(dir string) {
 			if t.ofSites == nil {
 				t.ofSites = map[int]*verifier{}
 			}
-			t.ofSites[i] = s.Clients.verifier(dir, false)
+			t.ofSites[i] = s.Clients.verifier(dir)
 		}
 		for _, p := range s.pairs {
 			p.site, p.hosts, p.strict = i, s.hosts, t.Strict
