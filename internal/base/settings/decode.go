@@ -161,9 +161,10 @@ func (t Table) hint(key string, value any, known []string) string {
 }
 
 // Top tells of the struct of the whole file, which v points to, for the hint that a key found
-// elsewhere belongs to the top of the file, or to one of the tables that stand there.
+// elsewhere belongs to the top of the file, or to one of the tables that stand there. After it,
+// Include does not merge two tables that each stand for a list.
 func (f *File) Top(v any) {
-	f.top, f.places = Keys(v), map[string][]string{}
+	f.top, f.places, f.lists = Keys(v), map[string][]string{}, nil
 	t := reflect.TypeOf(v).Elem()
 	for i := range t.NumField() {
 		name, inner, form := t.Field(i).Tag.Get("toml"), t.Field(i).Type, "[%s]"
@@ -176,6 +177,9 @@ func (f *File) Top(v any) {
 		if inner.Kind() != reflect.Struct || name == "" || name[0] == ',' ||
 			inner == reflect.TypeFor[Table]() {
 			continue
+		}
+		if t.Field(i).Type.Kind() == reflect.Slice {
+			f.lists = append(f.lists, name)
 		}
 		for _, key := range Keys(reflect.New(inner).Interface()) {
 			f.places[key] = append(f.places[key], fmt.Sprintf(form, name))

@@ -20,6 +20,7 @@ type File struct {
 	top   []string // see Top
 
 	places map[string][]string // of keys, the tables at the top that have them
+	lists  []string            // keys of the whole file that have lists of tables, see Top
 
 	secrets []string // files that strings have taken
 	hidden  []secret // what was in them

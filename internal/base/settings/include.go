@@ -4,6 +4,7 @@ import (
 	"os"
 	"reflect"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -45,7 +46,7 @@ func (f included) merge(all, more map[string]any, at valuePath) {
 		table, isTable := old.(map[string]any)
 		other, otherIs := value.(map[string]any)
 		switch {
-		case there && isTable && otherIs:
+		case there && isTable && otherIs && !(top && slices.Contains(f.lists, key)):
 			f.merge(table, other, at)
 		case there && top && ok && also:
 			f.markAll(at, len(tables))

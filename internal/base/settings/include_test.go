@@ -74,6 +74,18 @@ d.conf:5: headers.c: is set already, to another value (c.conf, line 5)`
 	}
 }
 
+// TestIncludeOneTable: a table that stands for a list is not merged with one of another text, which
+// is another element.
+func TestIncludeOneTable(t *testing.T) {
+	f := settings.Parse("main", ".", "[site]\nhost = \"a\"\n[access_log]\npath = \"l\"\n")
+	f.Top(new(config))
+	f.Include("b.conf", "[access_log]\npath = \"l\"\n[site]\n[[site.route]]\nprefix = \"/\"\n")
+	const want = "b.conf:3: site: is set already, to another value (main, line 1)"
+	if got := f.Err(); got == nil || got.Error() != want {
+		t.Errorf("got %v, want %s", got, want)
+	}
+}
+
 // TestIncludeBroken: a file that is not TOML is reported, and so is what is wrong before it.
 func TestIncludeBroken(t *testing.T) {
 	f := settings.Parse("main", ".", "threads = 1\n")

@@ -214,12 +214,12 @@ func (s Source) decode(wd, name, text string) (*Config, error) {
 		c.Dir = filepath.Dir(c.File)
 	}
 	f := settings.Parse(name, c.Dir, text)
+	f.Top(c)
 	include(f, s.files(), name, cmp.Or(c.File, s.File))
 	if f.Broken() {
 		return nil, f.Err() // the rest may be missing only because a text is not TOML
 	}
 	c.text = f
-	f.Top(c)
 	c.unusedSets = takeSets(f)
 	f.Root().Decode(c)
 	f.Root().Remove("set") // what is in force stands where it is used
