@@ -4,7 +4,7 @@
 //	[[site.route]]
 //	prefix = "/"
 //	module = "proxy"
-//	upstream = "http://127.0.0.1:3000"
+//	address = "127.0.0.1:3000"
 //	cache = true
 //
 // In a program it is middleware:
