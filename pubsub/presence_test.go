@@ -155,9 +155,9 @@ func TestPresenceOfThousands(t *testing.T) {
 		}
 		all.Wait()
 		var early, at rooms.Observer
-		changes := 0
+		changes, stay := 0, many-many/20
 		var late *pubsub.Subscription
-		for early.Names() != strings.Join(p.List().Joined, " ") || late == nil {
+		for len(early.Here) < stay || early.Names() != strings.Join(p.List().Joined, " ") || late == nil {
 			m, err := sub.Receive(limit)
 			if err != nil {
 				t.Error(err)

@@ -7,6 +7,7 @@ import (
 
 	"github.com/lwango/lwango/conn"
 	"github.com/lwango/lwango/handlers/websocket"
+	"github.com/lwango/lwango/internal/base/invariants"
 	"github.com/lwango/lwango/internal/test/modes"
 	"github.com/lwango/lwango/internal/test/wait"
 	"github.com/lwango/lwango/internal/wire/http2"
@@ -109,7 +110,10 @@ func TestStopOfTheSlow(t *testing.T) {
 			c.answered()
 			s.Settle()
 			said.Publish([]byte("stop"))
-			if got := code(t, ends); got != websocket.Abnormal {
+			// Short writes of the invariants tag may fill the kernel's room up to the very end of a
+			// message. Then the close frame may still go out.
+			got := code(t, ends)
+			if got != websocket.Abnormal && !(invariants.Enabled && got == websocket.GoingAway) {
 				t.Errorf("%s: ended with %d", from, got)
 			}
 			if took := time.Since(began); took > 15*time.Second { // half of what a write may take
