@@ -144,15 +144,20 @@ func readAllTLS(c *tls.Conn) bool { return len(tlsBuffers) == 2 && !heldTLS(c) }
 // readTLS reads from a connection whose stream does not wait.
 func readTLS(c *tls.Conn, p []byte) (int, error) {
 	n, err := c.Read(p)
+	return n, readTLSError(n, err)
+}
+
+// readTLSError is the error of a read of n bytes, by what crypto/tls says of it.
+func readTLSError(n int, err error) error {
 	if n > 0 {
-		return n, nil // the next read returns an error that came with it
+		return nil // the next read returns an error that came with it
 	}
 	if err == stream.ErrWouldBlock { // the usual end of a read
-		return 0, err
+		return err
 	}
 	var below *net.OpError // the stream's
 	if errors.As(err, &below) {
 		err = below.Err
 	}
-	return 0, err
+	return err
 }

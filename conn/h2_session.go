@@ -434,11 +434,11 @@ func (s *session) read(p []byte) (int, error) {
 	if s.flags&recordRead != 0 && !s.stream.Unread() && !s.Loop().Stopping() && readAllTLS(s.tls) {
 		return 0, stream.ErrWouldBlock // as crypto/tls would find out
 	}
-	n, err := readTLS(s.tls, p)
-	if s.flags |= recordRead; n == len(p) {
+	n, err := s.tls.Read(p)
+	if s.flags |= recordRead; n == len(p) || n > 0 && err != nil { // the end of TLS came along
 		s.flags &^= recordRead
 	}
-	return n, err
+	return n, readTLSError(n, err)
 }
 
 // unsent returns how many bytes of what was sent the socket has had no room for.
