@@ -12,8 +12,8 @@ import (
 	"github.com/lwango/lwango/internal/wire/http2"
 )
 
-// TestHTTP2CloseNotifyBehindFrames: the end of TLS is seen although it comes with the last frame, and
-// the client leaves TCP open.
+// TestHTTP2CloseNotifyBehindFrames: the end of TLS is seen although it comes with the last frame,
+// and the client leaves TCP open.
 func TestHTTP2CloseNotifyBehindFrames(t *testing.T) {
 	run(t, func(t *testing.T, m mode) {
 		if !m.TLS {
