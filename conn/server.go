@@ -149,11 +149,13 @@ func (p *port) accept(fd int, remote netip.AddrPort) {
 		p.turnAway(fd, c, cfg)
 		return
 	}
-	attach := p.attach
-	if p.TLS == nil && !header {
-		attach = p.attachReady
+	var err error
+	if p.TLS == nil && !header { // else a silent client would hold a coroutine
+		err = p.loop.Layer().AttachReady(&c.Thread, fd, c, cfg.HeaderTimeout)
+	} else {
+		err = p.attach(c, fd, c, cfg.HeaderTimeout)
 	}
-	if err := attach(c, fd, c, cfg.HeaderTimeout); err != nil {
+	if err != nil {
 		cfg.Logger.Error("conn: connection not accepted", "error", err)
 		sysio.Close(fd)
 		c.Ended()
@@ -169,12 +171,6 @@ func (p *port) attach(c *connection, fd int, b loop.Task, timeout time.Duration)
 		c.Thread.Layer().Wake()
 	}
 	return err
-}
-
-// attachReady is attach for a client that has probably sent its request. One that TLS or a header
-// of the PROXY protocol comes from would have the handshake wait with a coroutine.
-func (p *port) attachReady(c *connection, fd int, b loop.Task, timeout time.Duration) error {
-	return p.loop.Layer().AttachReady(&c.Thread, fd, b, timeout)
 }
 
 // newConnection makes the record of a connection that was accepted.

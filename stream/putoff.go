@@ -6,9 +6,8 @@ import "github.com/lwango/lwango/loop"
 // LoopLayer.PutOff. p is the last that the thread writes before it waits. It counts as sent, and
 // nothing overtakes it. PutOff returns false, and has done nothing, if p is too long for that or
 // cannot be sent now, if the thread's wait begins with another write, or if the turn is so short
-// that putting off gains nothing. If there is no room for p
-// at the end of the turn, the thread's wait for input ends early, as if there were input: see
-// Remainder.
+// that putting off gains nothing. If there is no room for p at the end of the turn, the thread's
+// wait for input ends early, as if there were input: see Remainder.
 func (s *Conn) PutOff(p []byte) bool {
 	if !s.loop.Layer().MayPutOff() || len(p) > loop.PutOffSize || s.out.limited() ||
 		s.checkWrite() != nil ||
