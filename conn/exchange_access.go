@@ -90,7 +90,13 @@ type AccessEntry struct {
 	CloseCode int
 
 	Share Share
+
+	req *Request // see Layer
 }
+
+// Layer returns the request, for the time of the call of LogRequest. ok is false if it could not be
+// parsed, or its line comes after it, as that of a connection that a handler has taken over.
+func (e *AccessEntry) Layer() (r RequestLayer, ok bool) { return RequestLayer{e.req}, e.req != nil }
 
 const (
 	loggedText = 1 << 10
@@ -212,6 +218,7 @@ func (x *exchange) describe(e *AccessEntry) {
 		e.Referer = first(loggedText, e.Referer)
 		e.UserAgent, _ = h.Get(raw, "User-Agent")
 		e.UserAgent = first(loggedText, e.UserAgent)
+		e.req = &x.req
 	}
 }
 

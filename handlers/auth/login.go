@@ -12,7 +12,7 @@ import (
 
 // login is where a client logs in that may not pass.
 type login struct {
-	to       *template.Template
+	to       *placeholder.Address
 	captures []string // of the template: the address that was asked for, then fields of the answer
 }
 
@@ -24,7 +24,7 @@ const (
 )
 
 // readLogin reads the key `login`; nil: there is none. The error is a *handlers.KeyError.
-func readLogin(s *Settings) (*login, error) {
+func readLogin(s *Settings, texts *placeholder.Maps) (*login, error) {
 	if s.Login == "" {
 		return nil, nil
 	}
@@ -44,7 +44,7 @@ func readLogin(s *Settings) (*login, error) {
 		l.captures, rest = append(l.captures, answerCapture+name), after
 	}
 	var err error
-	if l.to, err = template.ParseAddress(s.Login, l.captures); err != nil {
+	if l.to, err = texts.ParseAddress(s.Login, l.captures); err != nil {
 		return nil, handlers.BadKey("login", "%w", err)
 	}
 	return l, nil
@@ -53,7 +53,7 @@ func readLogin(s *Settings) (*login, error) {
 // fits reports whether there is a place to log in for the request, which may have no host, or one
 // of dots.
 func (l *login) fits(req *conn.Request) bool {
-	return l != nil && req.Host() != "" && l.to.Fits(req.Host())
+	return l != nil && req.Host() != "" && l.address(req, nil) != ""
 }
 
 // send sends the client there, with the cookies of the answer. What it goes there with is a GET,
@@ -62,14 +62,27 @@ func (l *login) send(req *conn.Request, resp *conn.Response, answer *conn.Header
 	for _, value := range answer.Values("Set-Cookie") {
 		resp.Header().Add("Set-Cookie", strings.Clone(value))
 	}
-	from := placeholder.Source(req)
-	from.Captures = []template.Part{{Text: urlOf(req, string(req.Layer().OriginalTargetView()))}}
-	for _, name := range l.captures[1:] {
-		from.Captures = append(from.Captures, template.Part{Text: answer.Get(name[len(answerCapture):])})
-	}
-	resp.Header().Set("Location", l.to.Expand(from))
+	resp.Header().Set("Location", l.address(req, answer))
 	if m := req.Method(); m != http.MethodGet && m != http.MethodHead {
 		return http.StatusSeeOther
 	}
 	return http.StatusFound
+}
+
+// address returns where the client is sent; "": nowhere. answer may be nil.
+func (l *login) address(req *conn.Request, answer *conn.Header) string {
+	from := placeholder.Source(req)
+	from.Captures = []template.Part{{Text: urlOf(req, string(req.Layer().OriginalTargetView()))}}
+	for _, name := range l.captures[1:] {
+		value := ""
+		if answer != nil {
+			value = answer.Get(name[len(answerCapture):])
+		}
+		from.Captures = append(from.Captures, template.Part{Text: value})
+	}
+	t := l.to.Choose(req.Layer(), from)
+	if t == nil || !t.Fits(from.Host) {
+		return ""
+	}
+	return t.Expand(from)
 }

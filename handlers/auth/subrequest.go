@@ -14,7 +14,6 @@ import (
 	"github.com/lwango/lwango/internal/modules/around"
 	"github.com/lwango/lwango/internal/modules/placeholder"
 	"github.com/lwango/lwango/internal/wire/http1"
-	"github.com/lwango/lwango/internal/wire/template"
 )
 
 // subrequest lets a route of the site say who may pass, as auth_request of nginx does.
@@ -36,7 +35,7 @@ type subrequest struct {
 // field is one of request_headers.
 type field struct {
 	name  string
-	value template.Text
+	value placeholder.Text
 }
 
 // Fields that tell the route of the client's request: those of nginx's manual and Authelia, and
@@ -88,7 +87,8 @@ func newSubrequest(s Settings, env handlers.Env) (*subrequest, error) {
 		return nil, handlers.BadKey("request",
 			"expected the path of a route, such as \"/auth-check\", not %q", s.Request)
 	}
-	routes := around.Of(env).Routes
+	its := around.Of(env)
+	routes := its.Routes
 	if _, ok := routes.Of(path); !ok {
 		return nil, handlers.BadKey("request", "the site has no route for %s", path)
 	}
@@ -102,7 +102,7 @@ func newSubrequest(s Settings, env handlers.Env) (*subrequest, error) {
 	}
 	a := &subrequest{path: path, query: query, copied: s.CopyHeaders, toClient: s.AnswerHeaders,
 		user: s.UserHeader, routes: routes, log: env.Log()}
-	if err := a.readFields(&s); err != nil {
+	if err := a.readFields(&s, its.Maps); err != nil {
 		return nil, err
 	}
 	a.reserved = slices.Clone(a.copied)
@@ -117,7 +117,7 @@ func newSubrequest(s Settings, env handlers.Env) (*subrequest, error) {
 	if s.WholeAnswer {
 		a.maxBody = wholeAnswer
 	}
-	if a.login, err = readLogin(&s); err != nil {
+	if a.login, err = readLogin(&s, its.Maps); err != nil {
 		return nil, err
 	}
 	switch {
@@ -134,10 +134,10 @@ func newSubrequest(s Settings, env handlers.Env) (*subrequest, error) {
 
 // readFields reads request_headers, answer_headers and user_header. The error is a
 // *handlers.KeyError.
-func (a *subrequest) readFields(s *Settings) error {
+func (a *subrequest) readFields(s *Settings, texts *placeholder.Maps) error {
 	for _, name := range slices.Sorted(maps.Keys(s.RequestHeaders)) {
 		text := s.RequestHeaders[name]
-		value, err := placeholder.Parse(text, placeholder.Names)
+		value, err := texts.Parse(text)
 		if err == nil {
 			err = handlers.CheckField(name, text)
 		}
@@ -304,7 +304,7 @@ func judged(target []byte) string {
 }
 
 // appendValue appends the value of one of request_headers.
-func appendValue(out []byte, req *conn.Request, text template.Text) []byte {
+func appendValue(out []byte, req *conn.Request, text placeholder.Text) []byte {
 	for i, p := range text {
 		if p.Name == "uri" {
 			out = append(out, judged(req.Layer().AppendTarget(nil))...)

@@ -48,7 +48,6 @@ import (
 	"github.com/lwango/lwango/internal/modules/around"
 	"github.com/lwango/lwango/internal/modules/placeholder"
 	"github.com/lwango/lwango/internal/wire/rfc9111"
-	"github.com/lwango/lwango/internal/wire/template"
 )
 
 // Settings are the keys of `cache`. All may be left out: then answers are kept that say so
@@ -97,9 +96,9 @@ type layer struct {
 	store *Store
 	next  conn.Handler
 
-	key           template.Text // nil: the default
-	site          string        // the site's names
-	own           string        // the lines of keys that are the route's
+	key           placeholder.Text // nil: the default
+	site          string           // the site's names
+	own           string           // the lines of keys that are the route's
 	sortQuery     bool
 	ttl           map[int]time.Duration
 	any           time.Duration
@@ -152,11 +151,11 @@ func New(store *Store, s Settings, env handlers.Env) (handlers.Middleware, error
 	}
 	if s.Key != "" {
 		var err error
-		if l.key, err = placeholder.Parse(s.Key, placeholder.OfRoute); err != nil {
+		if l.key, err = its.Maps.Parse(s.Key); err != nil {
 			return nil, handlers.BadKey("key", "%w", err)
 		}
-		l.keyHasCert = slices.ContainsFunc(l.key, func(p template.Piece) bool {
-			return p.Name == "cert_subject" || p.Name == "cert_serial" || p.Name == "cert_fingerprint"
+		l.keyHasCert = slices.ContainsFunc(l.key.Reads(), func(name string) bool {
+			return name == "cert_subject" || name == "cert_serial" || name == "cert_fingerprint"
 		})
 	}
 	var err error

@@ -23,6 +23,7 @@ import (
 	"github.com/lwango/lwango/handlers"
 	"github.com/lwango/lwango/internal/base/networks"
 	"github.com/lwango/lwango/internal/modules/around"
+	"github.com/lwango/lwango/internal/modules/placeholder"
 	"github.com/lwango/lwango/internal/wire/http1"
 )
 
@@ -49,7 +50,8 @@ type Settings struct {
 	Connections int `toml:"connections" min:"1" max:"1000000"`
 	// Bandwidth is of an answer, in bytes a second.
 	Bandwidth handlers.Size `toml:"bandwidth" min:"1KiB" max:"1TiB"`
-	// By is whose requests are counted together: "address", by default, or "header:NAME".
+	// By is whose requests are counted together: "address", by default, "header:NAME", or a text with
+	// placeholders.
 	By string `toml:"by"`
 }
 
@@ -76,23 +78,23 @@ func (s Settings) String() string {
 
 // limiter is a Settings made ready.
 type limiter struct {
-	allow, deny *networks.Set // nil: none
-	methods     []string      // nil: all
-	allowed     string        // methods, for the field Allow
-	maxBody     int64         // 0: none of its own
-	silence     time.Duration // within a body; 0: none of its own
-	requests    *clients      // nil: any number
-	atWork      *atWork       // nil: any number
-	bandwidth   int64         // 0: none of its own
-	field       string        // the header field with the key; "": the address is the key
+	allow, deny *networks.Set    // nil: none
+	methods     []string         // nil: all
+	allowed     string           // methods, for the field Allow
+	maxBody     int64            // 0: none of its own
+	silence     time.Duration    // within a body; 0: none of its own
+	requests    *clients         // nil: any number
+	atWork      *atWork          // nil: any number
+	bandwidth   int64            // 0: none of its own
+	by          placeholder.Text // the key; nil: the address is
 	byAddress   maphash.Seed
-	byField     maphash.Seed
+	byText      maphash.Seed
 }
 
 // New makes the middleware. Errors are *handlers.KeyError. The handlers may run on any number of
 // loops at once.
 func New(s Settings, env handlers.Env) (handlers.Middleware, error) {
-	l := &limiter{byAddress: maphash.MakeSeed(), byField: maphash.MakeSeed()}
+	l := &limiter{byAddress: maphash.MakeSeed(), byText: maphash.MakeSeed()}
 	var err error
 	if l.allow, err = parseNetworks("allow", s.Allow); err != nil {
 		return nil, err
@@ -111,7 +113,7 @@ func New(s Settings, env handlers.Env) (handlers.Middleware, error) {
 	if err := l.setMethods(s.Methods); err != nil {
 		return nil, err
 	}
-	if err := l.setKey(s.By); err != nil {
+	if err := l.setKey(s.By, around.Of(env).Maps); err != nil {
 		return nil, err
 	}
 	if l.maxBody = int64(s.MaxBodySize); l.maxBody > 0 {
@@ -120,7 +122,7 @@ func New(s Settings, env handlers.Env) (handlers.Middleware, error) {
 	switch {
 	case s.Requests.Count > 0:
 		burst := cmp.Or(s.Burst, s.Requests.Count)
-		l.requests = newClients(s.Requests, burst, l.field != "")
+		l.requests = newClients(s.Requests, burst, l.by != nil)
 	case s.Burst > 0:
 		return nil, handlers.BadKey("burst", "needs the key requests, such as requests = \"10/s\"")
 	}
@@ -186,17 +188,23 @@ func (l *limiter) setMethods(methods []string) error {
 	return nil
 }
 
-func (l *limiter) setKey(by string) error {
+func (l *limiter) setKey(by string, maps *placeholder.Maps) error {
 	name, isField := strings.CutPrefix(by, "header:")
 	switch {
-	case by == "" || by == "address":
-	case !isField || !http1.ValidToken(name):
-		return handlers.BadKey("by", `expected "address", or "header:" and the name of a header `+
-			`field, such as "header:X-Api-Key", found %q`, by)
-	default:
-		l.field = name
+	case by == "" || by == "address" || by == "{address}":
+		return nil
+	case isField && http1.ValidToken(name):
+		by = "{field." + name + "}"
+	case isField || !strings.Contains(by, "{"):
+		return handlers.BadKey("by", `expected "address", a text with placeholders, such as `+
+			`"{host}{field.X-Api-Key}", or "header:" and the name of a header field, found %q`, by)
 	}
-	return nil
+	var err error
+	l.by, err = maps.Parse(by)
+	if err == nil && l.by.Literal() {
+		err = fmt.Errorf("%q: expected a text with placeholders", by)
+	}
+	return placeholder.BadKey("by", err)
 }
 
 // refuse returns the status for a request that may not pass, or 0.
@@ -261,22 +269,16 @@ func tooMany(resp *conn.Response, seconds int64) int {
 	return http.StatusTooManyRequests
 }
 
-// key returns what the header field says of the client. ok is false if the client counts by its
-// address: there is no such field. Several fields of the name count as one, which has all their
-// values (RFC 9110 section 5.3): which of them an application looks at is not known.
+// key returns a hash of the text by which the client counts. ok is false if it counts by its
+// address: all placeholders of the text stand for nothing.
 func (l *limiter) key(req *conn.Request) (key uint64, ok bool) {
-	if l.field == "" {
+	if l.by == nil {
 		return 0, false
 	}
-	value, next := req.Layer().HeaderViewFrom(l.field, 0)
-	if next < 0 {
+	var space [256]byte
+	text, ok := placeholder.AppendKey(space[:0], req, l.by, networks.Of)
+	if !ok {
 		return 0, false
 	}
-	var h maphash.Hash
-	h.SetSeed(l.byField)
-	for ; next >= 0; value, next = req.Layer().HeaderViewFrom(l.field, next) {
-		h.Write(value)
-		h.WriteString(", ")
-	}
-	return h.Sum64(), true
+	return maphash.Bytes(l.byText, text), true
 }

@@ -223,9 +223,32 @@ func TestRequests(t *testing.T) {
 func TestByField(t *testing.T) {
 	h := wrap(t, limit.Settings{Requests: rate(t, "1/h"), By: "header:X-Api-Key"}, hello)
 	s := module.Start(t, modes.Direct, "/", h)
-	for _, fields := range [][]string{{"x-api-key: a"}, {"X-Api-Key: b"}, {"X-Api-Key:"}, nil} {
+	for _, fields := range [][]string{{"x-api-key: a"}, {"X-Api-Key: b"}, nil} {
 		if got := statuses(s, 2, "GET /", fields...); got != "200 429" {
 			t.Errorf("%q: %s", fields, got)
+		}
+	}
+	if got := statuses(s, 1, "GET /", "X-Api-Key:"); got != "429" { // stands for nothing
+		t.Errorf("an empty field: %s", got)
+	}
+}
+
+// TestByText: the requests with the same text are counted together, whatever client they are of.
+func TestByText(t *testing.T) {
+	h := wrap(t, limit.Settings{Requests: rate(t, "1/h"), By: "{host}{field.X-Api-Key}"}, hello)
+	s := module.Start(t, modes.Direct, "/", h)
+	for _, test := range []struct{ host, key, want string }{
+		{"a", "1", "200 429"}, {"A:81", "1", "429 429"}, {"a", "2", "200 429"}, {"b", "1", "200 429"},
+		{"a", "", "200 429"}, {"a1", "", "200 429"},
+	} {
+		c := s.Dial()
+		var got []string
+		for range 2 {
+			a := c.Do("GET", "GET / HTTP/1.1\r\nHost: "+test.host+"\r\nX-Api-Key: "+test.key+"\r\n\r\n")
+			got = append(got, strconv.Itoa(a.StatusCode))
+		}
+		if strings.Join(got, " ") != test.want {
+			t.Errorf("%s, %s: %s", test.host, test.key, got)
 		}
 	}
 }
@@ -305,10 +328,10 @@ func TestErrors(t *testing.T) {
 			`methods: expected methods in upper case, such as GET, found "get"`},
 		{limit.Settings{Burst: 3}, `burst: needs the key requests, such as requests = "10/s"`},
 		{limit.Settings{By: "address"}, "by: needs the key requests or connections"},
-		{limit.Settings{By: "cookie:x", Connections: 1}, `by: expected "address", or "header:" and ` +
-			`the name of a header field, such as "header:X-Api-Key", found "cookie:x"`},
-		{limit.Settings{By: "header:", Connections: 1}, `by: expected "address", or "header:" and ` +
-			`the name of a header field, such as "header:X-Api-Key", found "header:"`},
+		{limit.Settings{By: "cookie:x", Connections: 1}, `by: expected "address", a text with placeholders, ` +
+			`such as "{host}{field.X-Api-Key}", or "header:" and the name of a header field, found "cookie:x"`},
+		{limit.Settings{By: "header:", Connections: 1}, `by: expected "address", a text with placeholders, ` +
+			`such as "{host}{field.X-Api-Key}", or "header:" and the name of a header field, found "header:"`},
 	} {
 		_, err := limit.New(test.set, handlers.Env{})
 		var bad *handlers.KeyError

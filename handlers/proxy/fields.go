@@ -8,16 +8,16 @@ import (
 	"github.com/lwango/lwango/conn"
 	"github.com/lwango/lwango/handlers"
 	"github.com/lwango/lwango/internal/base/ascii"
+	"github.com/lwango/lwango/internal/modules/around"
 	"github.com/lwango/lwango/internal/modules/placeholder"
 	"github.com/lwango/lwango/internal/wire/http1"
-	"github.com/lwango/lwango/internal/wire/template"
 )
 
 // field is one of request_headers or add_request_headers. One of the first with an empty value
 // removes the field.
 type field struct {
 	name  string
-	value template.Text
+	value placeholder.Text
 	bound bool // credentials that are good for all of a connection
 }
 
@@ -28,7 +28,7 @@ func (m *module) readFields() error {
 		if m.configures(name) {
 			return handlers.BadKey(key, "%s is given twice", name)
 		}
-		f, err := readField(key, name, m.set.RequestHeaders[name])
+		f, err := m.readField(key, name, m.set.RequestHeaders[name])
 		if err != nil {
 			return err
 		}
@@ -41,14 +41,14 @@ func (m *module) readFields() error {
 				"%s has one value; request_headers puts another one in its place", name)
 		}
 		for _, text := range m.set.AddRequestHeaders[name] {
-			f, err := readField(key, name, text)
+			f, err := m.readField(key, name, text)
 			if err != nil {
 				return err
 			}
-			for _, piece := range f.value {
-				if proves(piece.Name) {
+			for _, part := range f.value.Reads() {
+				if proves(part) {
 					return handlers.BadKey(key, "%s: a client's own field of that name would come"+
-						" before {%s}; request_headers puts it in its place", name, piece.Name)
+						" before {%s}; request_headers puts it in its place", name, part)
 				}
 			}
 			m.added = append(m.added, f)
@@ -60,8 +60,8 @@ func (m *module) readFields() error {
 // proves reports whether a placeholder says who the client has proved to be.
 func proves(name string) bool { return name == "user" || strings.HasPrefix(name, "cert_") }
 
-func readField(key, name, text string) (field, error) {
-	value, err := placeholder.Parse(text, placeholder.OfRoute)
+func (m *module) readField(key, name, text string) (field, error) {
+	value, err := around.Of(m.Env).Maps.Parse(text)
 	switch {
 	case !http1.ValidToken(name):
 		err = handlers.BadKey(key, "%q is not the name of a header field", name)

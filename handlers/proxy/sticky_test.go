@@ -193,7 +193,7 @@ func TestStickySettings(t *testing.T) {
 			`hash: missing: what balance = "hash" goes by, such as "{uri}"`},
 		{func(s *proxy.Settings) { s.Hash = "{uri}" }, `hash: it has no effect without balance = "hash"`},
 		{func(s *proxy.Settings) { s.Balance, s.Hash = "hash", "{nobody}" },
-			`hash: "{nobody}": unknown placeholder {nobody} (known: {address}, `},
+			`hash: "{nobody}": unknown placeholder {nobody} (known: {uri}, `},
 		{func(s *proxy.Settings) { s.Balance, s.Hash = "hash", "{cookie.}" },
 			`hash: "{cookie.}": unknown placeholder`},
 		{func(s *proxy.Settings) { s.Balance, s.Hash = "hash", "$remote_addr" },

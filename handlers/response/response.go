@@ -10,21 +10,28 @@ package response
 import (
 	"errors"
 	"fmt"
+	"html"
 	"maps"
 	"net/http"
 	"slices"
+	"strings"
 
 	"github.com/lwango/lwango/conn"
 	"github.com/lwango/lwango/handlers"
 	"github.com/lwango/lwango/internal/base/ascii"
 	"github.com/lwango/lwango/internal/base/tags"
+	"github.com/lwango/lwango/internal/modules/around"
+	"github.com/lwango/lwango/internal/modules/placeholder"
 )
 
 // Settings are the module's keys.
 type Settings struct {
-	Status  int               `toml:"status" default:"200"`
+	// Status is that of the answer.
+	Status int `toml:"status" default:"200"`
+	// Headers are fields of the answer, with placeholders.
 	Headers map[string]string `toml:"headers"`
-	Body    string            `toml:"body"`
+	// Body is the body, with placeholders.
+	Body string `toml:"body"`
 }
 
 // Register puts the module into r.
@@ -34,11 +41,21 @@ func Register(r *handlers.Registry) {
 
 // field is one header field of the answer. Fields are a sorted list and not a map, so that every
 // answer has them in the same order.
-type field struct{ name, value string }
+type field struct {
+	name  string
+	value text
+}
+
+// text is a value or the body.
+type text struct {
+	literal string
+	parts   placeholder.Text // nil: literal is all
+	escape  bool             // parts are for HTML
+}
 
 // New makes the handler. Errors are *handlers.KeyError. The handler may run on any number of loops
 // at once.
-func New(s Settings, _ handlers.Env) (conn.Handler, error) {
+func New(s Settings, env handlers.Env) (conn.Handler, error) {
 	if s.Status < 200 || s.Status > 599 {
 		return nil, handlers.BadKey("status", "expected a final status, 200 to 599, not %d",
 			s.Status)
@@ -46,28 +63,68 @@ func New(s Settings, _ handlers.Env) (conn.Handler, error) {
 	if s.Body != "" && (s.Status == http.StatusNoContent || s.Status == http.StatusNotModified) {
 		return nil, handlers.BadKey("body", "an answer with status %d has none", s.Status)
 	}
-	fields, err := checkFields(s.Headers)
+	texts := around.Of(env).Maps
+	fields, err := checkFields(s.Headers, texts)
 	if err != nil {
 		return nil, &handlers.KeyError{Key: "headers", Err: err}
 	}
 	isType := func(f field) bool { return ascii.EqualFold(f.name, "Content-Type") }
 	if s.Body != "" && !slices.ContainsFunc(fields, isType) {
-		fields = append(fields, field{"Content-Type", "text/plain; charset=utf-8"})
+		fields = append(fields, field{"Content-Type", text{literal: "text/plain; charset=utf-8"}})
 	}
-	body := []byte(s.Body)
+	body, err := parse(s.Body, texts)
+	if err != nil {
+		return nil, &handlers.KeyError{Key: "body", Err: err}
+	}
+	body.escape = slices.ContainsFunc(fields, func(f field) bool {
+		return isType(f) && (f.value.parts != nil || strings.Contains(f.value.literal, "html") ||
+			strings.Contains(f.value.literal, "xml"))
+	})
+	literal := []byte(s.Body)
 	return func(req *conn.Request, resp *conn.Response) int {
 		for _, f := range fields {
-			resp.Header().Set(f.name, f.value)
+			resp.Header().Set(f.name, f.value.of(req))
 		}
-		if len(body) > 0 {
-			resp.SetBody(body)
+		switch {
+		case body.parts != nil:
+			resp.SetBody([]byte(body.of(req)))
+		case len(literal) > 0:
+			resp.SetBody(literal)
 		}
 		return s.Status
 	}, nil
 }
 
+// parse reads a text.
+func parse(s string, texts *placeholder.Maps) (text, error) {
+	t, err := texts.Parse(s)
+	if err != nil || t.Literal() {
+		return text{literal: s}, err
+	}
+	return text{parts: t}, nil
+}
+
+// of returns the text for a request. Of a page, no part of the request makes a tag.
+func (t *text) of(req *conn.Request) string {
+	switch {
+	case t.parts == nil:
+		return t.literal
+	case !t.escape:
+		return string(placeholder.Append(nil, req, t.parts))
+	}
+	var b strings.Builder
+	for i, p := range t.parts {
+		if p.Name == "" {
+			b.WriteString(p.Text)
+		} else {
+			b.WriteString(html.EscapeString(string(placeholder.Append(nil, req, t.parts[i:i+1]))))
+		}
+	}
+	return b.String()
+}
+
 // checkFields returns the fields sorted by name.
-func checkFields(headers map[string]string) ([]field, error) {
+func checkFields(headers map[string]string, texts *placeholder.Maps) ([]field, error) {
 	var fields []field
 	for _, name := range slices.Sorted(maps.Keys(headers)) {
 		value := headers[name]
@@ -79,7 +136,11 @@ func checkFields(headers map[string]string) ([]field, error) {
 				return nil, errors.New(f.name + " and " + name + " are the same field")
 			}
 		}
-		fields = append(fields, field{name, value})
+		t, err := parse(value, texts)
+		if err != nil {
+			return nil, fmt.Errorf("%q: %w", name, err)
+		}
+		fields = append(fields, field{name, t})
 	}
 	return fields, nil
 }

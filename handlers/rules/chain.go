@@ -48,7 +48,12 @@ func (c *chain) from(i int, req *conn.Request, resp *conn.Response) int {
 		} else if failed != nil {
 			continue
 		}
-		if r.hook != nil {
+		if r.grouped != nil {
+			groups := r.groups(req.Layer())
+			resp.Layer().BeforeHead(func(req *conn.Request, resp *conn.Response, status int) {
+				r.grouped(req, resp, status, groups)
+			})
+		} else if r.hook != nil {
 			// Hooks are called last first: an earlier rule has the last word, and a site's rule
 			// before a route's.
 			resp.Layer().BeforeHead(r.hook)
@@ -131,31 +136,55 @@ func (c *chain) act(i int, req *conn.Request, resp *conn.Response) int {
 		return r.deny
 	case r.redirect != nil:
 		location, ok := r.location(req.Layer())
-		if !ok {
+		switch {
+		case !ok:
 			return http.StatusBadRequest
+		case location == "":
+			return c.from(i+1, req, resp)
 		}
 		resp.Header().Set("Location", location)
 		return r.status
 	case r.rewrite != nil:
-		return c.rewrite(r, req, resp)
+		return c.rewrite(i, req, resp)
 	}
 	return c.from(i+1, req, resp)
 }
 
 // location returns the address that the rule sends the client to; ok is false if it needs the host,
-// which a client of HTTP/1.0 may leave out: browsers take "https:///x" for a server called x.
+// which a client of HTTP/1.0 may leave out: browsers take "https:///x" for a server called x. The
+// address is "" if the text stands for nothing: then the rule does not redirect.
 func (r *rule) location(q Asked) (location string, ok bool) {
-	if !r.redirect.Fits(string(q.HostView())) {
+	s := r.source(q)
+	t := r.redirect.Choose(q, s)
+	switch {
+	case t == nil:
+		return "", true
+	case !t.Fits(s.Host):
 		return "", false
 	}
-	return r.redirect.Expand(r.source(q)), true
+	return t.Expand(s), true
 }
 
-func (c *chain) rewrite(r *rule, req *conn.Request, resp *conn.Response) int {
+// groups returns what the groups of the rule's expression have matched, as a field of a header may
+// have it.
+func (r *rule) groups(q Asked) (all [][]byte) {
+	for _, c := range r.source(q).Captures {
+		if c.Sent == "" {
+			c.Sent = string(http1.AppendPath(nil, []byte(c.Text)))
+		}
+		all = append(all, []byte(c.Sent))
+	}
+	return all
+}
+
+func (c *chain) rewrite(i int, req *conn.Request, resp *conn.Response) int {
+	r := &c.rules[i]
 	target, ok := r.target(req.Layer())
 	switch {
 	case !ok:
 		return http.StatusBadRequest
+	case target == nowhere:
+		return c.from(i+1, req, resp)
 	case target == "":
 		return c.next(req, resp)
 	}
@@ -172,16 +201,24 @@ func (c *chain) rewrite(r *rule, req *conn.Request, resp *conn.Response) int {
 	return c.next(req, resp)
 }
 
+// nowhere is the target of a text that stands for nothing: the rule does not rewrite.
+const nowhere = "-"
+
 // target returns what the rule makes of a request, "" if that is what it is already. ok is false if
 // the client has asked for something of which no path can be made, or one with dot segments: these
 // come together from the rule's text and the client's ("/x/{1}" and "../data"), and would lead to
 // where the rules before have not looked. The query stays as it is if the rule says nothing of it.
 func (r *rule) target(q Asked) (target string, ok bool) {
-	if !r.rewrite.Fits(string(q.HostView())) {
+	s := r.source(q)
+	t := r.rewrite.Choose(q, s)
+	switch {
+	case t == nil:
+		return nowhere, true
+	case !t.Fits(s.Host):
 		return "", false
 	}
-	target = r.rewrite.Expand(r.source(q))
-	if query := q.QueryView(); !r.rewrite.HasQuery() && len(query) > 0 {
+	target = t.Expand(s)
+	if query := q.QueryView(); !t.HasQuery() && len(query) > 0 {
 		target += "?" + http1.EscapeQuery(string(query))
 	}
 	raw, query, _ := strings.Cut(target, "?")

@@ -48,6 +48,10 @@ func (s *Set) Explain(q *Sample, say func(string)) Outcome {
 				sayf("answers 400, because {host} is needed%s", because)
 				return Ended
 			}
+			if location == "" {
+				sayf("redirects nowhere, as its text stands for nothing%s", because)
+				continue
+			}
 			sayf("redirects with %d to %s%s", r.status, location, because)
 		case r.rewrite != nil:
 			target, ok := r.target(q)
@@ -55,6 +59,9 @@ func (s *Set) Explain(q *Sample, say func(string)) Outcome {
 			case !ok:
 				sayf("answers 400, because no path can be made%s", because)
 				return Ended
+			case target == nowhere:
+				sayf("does not rewrite, as its text stands for nothing%s", because)
+				continue
 			case target == "":
 				sayf("rewrites to what the request is already%s", because)
 				return Passed

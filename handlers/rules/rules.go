@@ -28,8 +28,8 @@ import (
 	"github.com/lwango/lwango/handlers"
 	"github.com/lwango/lwango/internal/base/sysio"
 	"github.com/lwango/lwango/internal/base/tags"
+	"github.com/lwango/lwango/internal/modules/around"
 	"github.com/lwango/lwango/internal/modules/placeholder"
-	"github.com/lwango/lwango/internal/wire/template"
 )
 
 // Conditions are what must be true of a request. Of the values of one key, one is enough.
@@ -139,15 +139,17 @@ type rule struct {
 	conditions []condition
 	expression *expression // whose groups the templates use; nil: none
 
-	hook   conn.HeadHook // nil: the header stays as it is
+	hook    conn.HeadHook // nil: the header stays as it is
+	grouped func(req *conn.Request, resp *conn.Response, status int, groups [][]byte)
+
 	around handlers.Middleware
 
-	deny     int                // 0: not denied
-	redirect *template.Template // nil: not redirected
+	deny     int                  // 0: not denied
+	redirect *placeholder.Address // nil: not redirected
 	status   int
-	rewrite  *template.Template // nil: not rewritten
-	asks     string             // what around asks, in words
-	actions  string             // in words, those that go on
+	rewrite  *placeholder.Address // nil: not rewritten
+	asks     string               // what around asks, in words
+	actions  string               // in words, those that go on
 }
 
 // Compile makes the rules of a site, for which env.Prefix is empty, or of a route. folder is the
@@ -157,7 +159,7 @@ func Compile(all []Rule, folder string, env handlers.Env) (*Set, error) {
 	s := &Set{env: env, route: env.Prefix != ""}
 	var errs []error
 	for i := range all {
-		c := compiler{env: env, folder: folder}
+		c := compiler{env: env, folder: folder, maps: around.Of(env).Maps}
 		s.rules = append(s.rules, c.rule(&all[i]))
 		for _, e := range c.errs {
 			errs = append(errs, &Error{Rule: i, Key: e.Key, Err: e.Err})
@@ -170,6 +172,7 @@ func Compile(all []Rule, folder string, env handlers.Env) (*Set, error) {
 type compiler struct {
 	env    handlers.Env
 	folder string
+	maps   *placeholder.Maps
 	errs   []*handlers.KeyError
 }
 
@@ -206,7 +209,11 @@ func (c *compiler) rule(in *Rule) rule {
 // actions makes what the rule does.
 func (c *compiler) actions(r *rule, in *Rule) {
 	var words []string
-	if c.header(r, in) {
+	var groups []string
+	if r.expression != nil {
+		groups = r.expression.groups
+	}
+	if c.header(r, in, groups) {
 		words = append(words, "changes the header")
 	}
 	ends := 0
@@ -214,10 +221,6 @@ func (c *compiler) actions(r *rule, in *Rule) {
 		if there {
 			ends++
 		}
-	}
-	var groups []string
-	if r.expression != nil {
-		groups = r.expression.groups
 	}
 	switch {
 	case ends > 1:
@@ -232,12 +235,12 @@ func (c *compiler) actions(r *rule, in *Rule) {
 		words = append(words, fmt.Sprintf("denies with %d", in.Deny))
 	case in.Rewrite != "":
 		var err error
-		if r.rewrite, err = template.ParseTarget(in.Rewrite, groups); err != nil {
+		if r.rewrite, err = c.maps.ParseTarget(in.Rewrite, groups); err != nil {
 			c.wrong("rewrite", err)
 		}
 	case in.Redirect != "":
 		var err error
-		if r.redirect, err = template.ParseAddress(in.Redirect, groups); err != nil {
+		if r.redirect, err = c.maps.ParseAddress(in.Redirect, groups); err != nil {
 			c.wrong("redirect", err)
 		}
 	}
@@ -253,8 +256,9 @@ func (c *compiler) actions(r *rule, in *Rule) {
 }
 
 // header makes the hook, and reports whether there is one.
-func (c *compiler) header(r *rule, in *Rule) bool {
-	set, add := c.fields("set_headers", in.SetHeaders), c.fields("add_headers", in.AddHeaders)
+func (c *compiler) header(r *rule, in *Rule, groups []string) bool {
+	set := c.fields("set_headers", in.SetHeaders, groups)
+	add := c.fields("add_headers", in.AddHeaders, groups)
 	remove := slices.Clone(in.RemoveHeaders)
 	for _, name := range remove {
 		if err := handlers.CheckField(name); err != nil {
@@ -268,7 +272,7 @@ func (c *compiler) header(r *rule, in *Rule) bool {
 	if len(set)+len(add)+len(remove) == 0 && cache == "" {
 		return false
 	}
-	r.hook = func(req *conn.Request, resp *conn.Response, status int) {
+	change := func(req *conn.Request, resp *conn.Response, status int, groups [][]byte) {
 		h := resp.Header()
 		for _, name := range remove {
 			h.Del(name)
@@ -277,10 +281,10 @@ func (c *compiler) header(r *rule, in *Rule) bool {
 			if i == 0 || f.name != set[i-1].name {
 				h.Del(f.name)
 			}
-			f.add(h, req)
+			f.add(h, req, groups)
 		}
 		for _, f := range add {
-			f.add(h, req)
+			f.add(h, req, groups)
 		}
 		if cache != "" && status < 400 {
 			h.Set("Cache-Control", cache)
@@ -288,26 +292,34 @@ func (c *compiler) header(r *rule, in *Rule) bool {
 			h.Del("Pragma")
 		}
 	}
+	if hasGroups := func(f field) bool { return f.value.HasGroups() }; slices.ContainsFunc(set,
+		hasGroups) || slices.ContainsFunc(add, hasGroups) {
+		r.grouped = change
+		return true
+	}
+	r.hook = func(req *conn.Request, resp *conn.Response, status int) {
+		change(req, resp, status, nil)
+	}
 	return true
 }
 
 // field is a field of an answer.
 type field struct {
 	name, text string
-	value      template.Text // nil: text
+	value      placeholder.Text // nil: text
 }
 
 // add adds the field, unless its placeholders stand for nothing.
-func (f *field) add(h *conn.Header, req *conn.Request) {
+func (f *field) add(h *conn.Header, req *conn.Request, groups [][]byte) {
 	if f.value == nil {
 		h.Add(f.name, f.text)
-	} else if value := placeholder.Append(nil, req, f.value); len(value) > 0 {
+	} else if value := placeholder.AppendGroups(nil, req, f.value, groups); len(value) > 0 {
 		h.Add(f.name, string(value))
 	}
 }
 
 // fields checks header fields and lists them by name.
-func (c *compiler) fields(key string, m map[string][]string) (all []field) {
+func (c *compiler) fields(key string, m map[string][]string, groups []string) (all []field) {
 	seen := map[string]bool{}
 	for _, name := range slices.Sorted(maps.Keys(m)) {
 		lower := strings.ToLower(name)
@@ -318,7 +330,7 @@ func (c *compiler) fields(key string, m map[string][]string) (all []field) {
 		}
 		seen[lower] = true
 		for _, text := range m[name] {
-			value, err := placeholder.Parse(text, placeholder.Names)
+			value, err := c.maps.ParseGroups(text, groups)
 			if err != nil {
 				c.wrong(key+"."+name, err)
 			}

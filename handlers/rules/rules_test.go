@@ -13,11 +13,16 @@ import (
 	"github.com/lwango/lwango/conn"
 	"github.com/lwango/lwango/handlers"
 	"github.com/lwango/lwango/handlers/rules"
+	"github.com/lwango/lwango/internal/modules/placeholder"
 	"github.com/lwango/lwango/internal/test/logtext"
 	"github.com/lwango/lwango/internal/test/modes"
 	"github.com/lwango/lwango/internal/test/must"
 	"github.com/lwango/lwango/internal/test/server"
+	"github.com/lwango/lwango/internal/wire/template"
 )
+
+// known is how an error lists the placeholders.
+var known = "(known: " + template.List(placeholder.Names) + ")"
 
 // answer tells what a module sees.
 func answer(req *conn.Request, resp *conn.Response) int {
@@ -374,8 +379,8 @@ func TestErrors(t *testing.T) {
 		"rule 2: deny: expected a status of an error, 400 to 599, not 200":                                                                 func(s *rules.Settings) { s.Deny = 200 },
 		"rule 2: status: is for redirect, which this rule does not have":                                                                   func(s *rules.Settings) { s.Status = 301 },
 		"rule 2: status: expected 300, 301, 302, 303, 307 or 308, not 304":                                                                 func(s *rules.Settings) { s.Deny, s.Redirect, s.Status = 0, "/", 304 },
-		`rule 2: rewrite: "/{name}": unknown placeholder {name} (known: {path}, {uri}, {query}, {host})`:                                   func(s *rules.Settings) { s.Deny, s.Rewrite = 0, "/{name}" },
-		`rule 2: rewrite: "/{b}": unknown placeholder {b} (known: {path}, {uri}, {query}, {host}, {a}, {2})`: func(s *rules.Settings) {
+		`rule 2: rewrite: "/{name}": unknown placeholder {name} ` + known:                                                                  func(s *rules.Settings) { s.Deny, s.Rewrite = 0, "/{name}" },
+		`rule 2: rewrite: "/{b}": unknown placeholder {b} (known: {a}, {2}, ` + known[len("(known: "):]: func(s *rules.Settings) {
 			s.Deny, s.Rewrite, s.Regexp = 0, "/{b}", "(?<a>x)(y)"
 		},
 		`rule 2: rewrite: "x": expected a path that begins with a slash`:                                                    func(s *rules.Settings) { s.Deny, s.Rewrite = 0, "x" },
@@ -409,7 +414,10 @@ func TestErrors(t *testing.T) {
 			s *rules.Settings) {
 			s.AddHeaders = map[string][]string{"A": {"\n"}}
 		},
-		"rule 2: add_headers.A: \"{path}\": unknown placeholder {path} (known: {uri}, {query}, {host}, {port}, {scheme}, {method}, {address}, {id}, {user}, {cert_verify}, {cert_subject}, {cert_issuer}, {cert_serial}, {cert_fingerprint})": func(s *rules.Settings) { s.AddHeaders = map[string][]string{"A": {"{path}"}} },
+		`rule 2: add_headers.A: "{pith}": unknown placeholder {pith} ` + known: func(
+			s *rules.Settings) {
+			s.AddHeaders = map[string][]string{"A": {"{pith}"}}
+		},
 		"rule 2: remove_headers: a b: not a valid name of a header field": func(
 			s *rules.Settings) {
 			s.RemoveHeaders = []string{"a b"}

@@ -3,12 +3,12 @@ package rules
 import (
 	"bytes"
 	"fmt"
-	"strconv"
 	"strings"
 
 	"github.com/lwango/lwango/internal/base/ascii"
 	"github.com/lwango/lwango/internal/base/glob"
 	"github.com/lwango/lwango/internal/modules/placeholder"
+	"github.com/lwango/lwango/internal/wire/http1"
 )
 
 // values are the values of one name: a field of the header, a cookie or a parameter of the query.
@@ -195,21 +195,6 @@ func phpLetter(c byte) byte {
 }
 
 // unescape decodes the plus signs and the percent-encoding of a form, as far as that is valid.
-func unescape(b []byte) []byte {
-	out := make([]byte, 0, len(b))
-	for i := 0; i < len(b); i++ {
-		c := b[i]
-		if c == '+' {
-			c = ' '
-		} else if c == '%' && i+2 < len(b) {
-			if v, err := strconv.ParseUint(string(b[i+1:i+3]), 16, 8); err == nil {
-				c = byte(v)
-				i += 2
-			}
-		}
-		out = append(out, c)
-	}
-	return out
-}
+func unescape(b []byte) []byte { return http1.AppendUnescaped(make([]byte, 0, len(b)), b) }
 
 func encoded(b []byte) bool { return bytes.IndexByte(b, '%') >= 0 || bytes.IndexByte(b, '+') >= 0 }

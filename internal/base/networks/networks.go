@@ -4,6 +4,8 @@ package networks
 
 import (
 	"fmt"
+	"iter"
+	"maps"
 	"net/netip"
 	"slices"
 	"strings"
@@ -49,36 +51,98 @@ func Prefixes(client netip.Addr) (network, clientNet netip.Prefix) {
 }
 
 // Set is a set of networks. It does not change once it is made.
-type Set struct {
-	in     map[netip.Prefix]struct{}
-	v4, v6 []int // the lengths of prefixes that there are, the shortest first
-	unix   bool
-}
+type Set struct{ all *Map[struct{}] }
 
 // Parse makes a set of networks such as "10.0.0.0/8", of addresses, and of Unix.
 func Parse(list []string) (*Set, error) {
-	s := &Set{in: make(map[netip.Prefix]struct{})}
+	m := newMap[struct{}](len(list))
 	for _, text := range list {
-		if text == Unix {
-			s.unix = true
-			continue
-		}
-		p, err := Prefix(text)
-		if err != nil {
+		if _, err := m.put(text, struct{}{}); err != nil {
 			return nil, err
 		}
-		lengths := &s.v6
-		if p.Addr().Is4() {
-			lengths = &s.v4
-		}
-		s.in[p] = struct{}{}
-		if !slices.Contains(*lengths, p.Bits()) {
-			*lengths = append(*lengths, p.Bits())
+	}
+	m.sort()
+	return &Set{m}, nil
+}
+
+// Contains reports whether the client comes from one of the networks.
+func (s *Set) Contains(client netip.Addr) bool {
+	_, ok := s.all.Find(client)
+	return ok
+}
+
+// Map has a value for each of some networks. It does not change once it is made.
+type Map[V any] struct {
+	of     map[netip.Prefix]V
+	v4, v6 []int // the lengths of prefixes that there are, the longest first
+	unix   *V
+}
+
+// NewMap makes a Map of values by network, such as "10.0.0.0/8", address, and Unix. Of two texts
+// that mean the same network it refuses one.
+func NewMap[V any](values map[string]V) (*Map[V], error) {
+	m := newMap[V](len(values))
+	for _, text := range slices.Sorted(maps.Keys(values)) {
+		if twice, err := m.put(text, values[text]); err != nil {
+			return nil, err
+		} else if twice {
+			return nil, fmt.Errorf("%q: this network is there twice", text)
 		}
 	}
-	slices.Sort(s.v4)
-	slices.Sort(s.v6)
-	return s, nil
+	m.sort()
+	return m, nil
+}
+
+func newMap[V any](n int) *Map[V] { return &Map[V]{of: make(map[netip.Prefix]V, n)} }
+
+func (m *Map[V]) put(text string, value V) (twice bool, err error) {
+	if text == Unix {
+		m.unix = &value
+		return false, nil
+	}
+	p, err := Prefix(text)
+	if err != nil {
+		return false, err
+	}
+	lengths := &m.v6
+	if p.Addr().Is4() {
+		lengths = &m.v4
+	}
+	_, twice = m.of[p]
+	m.of[p] = value
+	if !slices.Contains(*lengths, p.Bits()) {
+		*lengths = append(*lengths, p.Bits())
+	}
+	return twice, nil
+}
+
+func (m *Map[V]) sort() {
+	for _, lengths := range [][]int{m.v4, m.v6} {
+		slices.SortFunc(lengths, func(a, b int) int { return b - a })
+	}
+}
+
+// Find returns the value of the smallest network that the client comes from. It looks once for each
+// length of a prefix in the map, so that thousands of networks cost no more than a few.
+func (m *Map[V]) Find(client netip.Addr) (value V, ok bool) {
+	client = client.Unmap().WithZone("")
+	lengths := m.v6
+	switch {
+	case !client.IsValid():
+		if m.unix != nil {
+			return *m.unix, true
+		}
+		return value, false
+	case client.Is4():
+		lengths = m.v4
+	}
+	for _, bits := range lengths {
+		p, _ := client.Prefix(bits)
+		if value, ok = m.of[p]; ok {
+			return value, true
+		}
+	}
+	return value, false
 }
 
 // Prefix reads a network, or an address as the network of that one. IPv4 addresses that are mapped
@@ -122,22 +186,16 @@ func notANetwork(text string) error {
 		"\"2001:db8::/32\" or \"192.0.2.7\", or %q, found %q", Unix, text)
 }
 
-// Contains reports whether the client comes from one of the networks. It looks once for each length
-// of a prefix in the set, so that thousands of networks cost no more than a few.
-func (s *Set) Contains(client netip.Addr) bool {
-	client = client.Unmap().WithZone("")
-	lengths := s.v6
-	switch {
-	case !client.IsValid():
-		return s.unix
-	case client.Is4():
-		lengths = s.v4
-	}
-	for _, bits := range lengths {
-		p, _ := client.Prefix(bits)
-		if _, ok := s.in[p]; ok {
-			return true
+// Values yields the values of all networks.
+func (m *Map[V]) Values() iter.Seq[V] {
+	return func(yield func(V) bool) {
+		if m.unix != nil && !yield(*m.unix) {
+			return
+		}
+		for _, value := range m.of {
+			if !yield(value) {
+				return
+			}
 		}
 	}
-	return false
 }

@@ -50,6 +50,23 @@ func TestSet(t *testing.T) {
 	}
 }
 
+// TestMap: the smallest network has the last word.
+func TestMap(t *testing.T) {
+	m := must.Get(networks.NewMap(map[string]string{"10.0.0.0/8": "a", "10.2.0.0/16": "b",
+		"10.2.3.4": "c", "2001:db8::/32": "d", networks.Unix: "e"}))(t)
+	for client, want := range map[string]string{"10.1.1.1": "a", "10.2.1.1": "b", "10.2.3.4": "c",
+		"::ffff:10.2.1.1": "b", "2001:db8::1": "d", "": "e", "192.0.2.1": "", "::1": ""} {
+		addr, _ := netip.ParseAddr(client)
+		if got, ok := m.Find(addr); got != want || ok != (want != "") {
+			t.Errorf("%s: %q, want %q", client, got, want)
+		}
+	}
+	_, err := networks.NewMap(map[string]string{"192.0.2.7": "", "192.0.2.7/32": ""})
+	if err == nil || !strings.Contains(err.Error(), "twice") {
+		t.Errorf("the same network twice: %v", err)
+	}
+}
+
 func TestRefused(t *testing.T) {
 	for text, want := range map[string]string{
 		"":                    "expected a network or an address",

@@ -18,6 +18,7 @@ import (
 	"github.com/lwango/lwango/internal/base/settings"
 	"github.com/lwango/lwango/internal/content/coding"
 	"github.com/lwango/lwango/internal/upstream"
+	"github.com/lwango/lwango/internal/modules/placeholder"
 	"github.com/lwango/lwango/loop"
 )
 
@@ -43,6 +44,9 @@ type Context struct {
 
 	// ErrorPages are the statuses for which the route or its site has a page; nil: for none.
 	ErrorPages map[int]bool
+
+	// Maps are the tables [[map]], which make a part of the placeholders; nil: there are none.
+	Maps *placeholder.Maps
 
 	// Dependence is what the answers of the route's module depend on, for the layers around it.
 	Dependence handlers.Dependence

@@ -8,6 +8,8 @@ import (
 	"github.com/lwango/lwango/conn"
 	"github.com/lwango/lwango/handlers"
 	"github.com/lwango/lwango/handlers/upstreams"
+	"github.com/lwango/lwango/internal/modules/around"
+	"github.com/lwango/lwango/internal/modules/placeholder"
 	"github.com/lwango/lwango/internal/modules/reverseproxy"
 	"github.com/lwango/lwango/internal/upstream"
 	"github.com/lwango/lwango/internal/wire/cgi"
@@ -19,6 +21,8 @@ type Route struct {
 	reverseproxy.Route
 	set    *upstreams.Gateway
 	params []cgi.Field
+	texts  placeholder.Text // the placeholders of all params
+	others bool             // some are not cgi.Own
 }
 
 // Open opens the route of a module with its upstreams. more has the addresses; it, missing and
@@ -53,8 +57,15 @@ func (r *Route) readParams() error {
 			// one.
 			return handlers.BadKey("params", "%s is always the request's own", name)
 		}
-		if _, err := cgi.Placeholders(value); err != nil {
+		text, err := around.Of(r.Env).Maps.ParseBeside(value, nil)
+		if err != nil {
 			return handlers.BadKey("params", "%s: %w", name, err)
+		}
+		for _, p := range text {
+			if p.Name != "" {
+				r.texts = append(r.texts, p)
+				r.others = r.others || !slices.Contains(cgi.Own, p.Name)
+			}
 		}
 		r.params = append(r.params, cgi.Field{Name: name, Value: value})
 	}
@@ -64,14 +75,12 @@ func (r *Route) readParams() error {
 
 // depend declares what the route's answers depend on, for a cache in front.
 func (r *Route) depend() {
-	var sent []string
 	fields := make(map[string]handlers.FieldSource) // by the name of a parameter
 	for _, p := range r.params {
-		names, _ := cgi.Placeholders(p.Value)
-		sent = append(sent, names...)
-		fields[p.Name] = reverseproxy.Source(names)
+		text, _ := around.Of(r.Env).Maps.ParseBeside(p.Value, nil)
+		fields[p.Name] = reverseproxy.Source(text.Reads())
 	}
-	r.Depend("params", sent, func(name string) handlers.FieldSource {
+	r.Depend("params", r.texts, func(name string) handlers.FieldSource {
 		from, ok := fields["HTTP_"+strings.ToUpper(strings.ReplaceAll(name, "-", "_"))]
 		switch {
 		case ok:
@@ -90,7 +99,13 @@ const software = "lwango"
 
 // Fix makes the parameters that are the same for all requests of the route, see cgi.Fix.
 func (r *Route) Fix(f cgi.Format, root string) *cgi.Fixed {
-	return cgi.Fix(f, root, software, r.params)
+	var others []string
+	for _, p := range r.texts {
+		if !slices.Contains(cgi.Own, p.Name) {
+			others = append(others, p.Name)
+		}
+	}
+	return cgi.Fix(f, root, software, r.params, others...)
 }
 
 // idempotent reports whether a request of that method may be sent twice, and so on an idle

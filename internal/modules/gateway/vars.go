@@ -1,6 +1,8 @@
 package gateway
 
 import (
+	"slices"
+
 	"github.com/lwango/lwango/internal/modules/placeholder"
 	"github.com/lwango/lwango/internal/wire/cgi"
 )
@@ -27,5 +29,11 @@ func (route *Route) SetRequest(c *Call, r *cgi.Request) {
 	r.Params = route.params
 	r.ID = l.IDView()
 	r.Underscores = c.Underscores
+	if route.others {
+		r.Other = func(dst []byte, name string) []byte {
+			i := slices.IndexFunc(route.texts, func(p placeholder.Piece) bool { return p.Name == name })
+			return placeholder.Append(dst, c.Req, route.texts[i:i+1])
+		}
+	}
 	r.Trusted, r.Own = route.set.TrustedFields, l
 }

@@ -3,12 +3,10 @@ package reverseproxy
 import (
 	"slices"
 	"strconv"
-	"strings"
 
 	"github.com/lwango/lwango/conn"
 	"github.com/lwango/lwango/handlers"
 	"github.com/lwango/lwango/internal/modules/placeholder"
-	"github.com/lwango/lwango/internal/wire/template"
 )
 
 // ofURL are the placeholders that are the same for all requests for one URL. The method is: only
@@ -26,8 +24,8 @@ func Source(names []string) handlers.FieldSource {
 	return handlers.FromServer
 }
 
-// Depend tells a cache in front of the route what its answers depend on. sent are the placeholders
-// of what requests are sent with, on top of what the module sends always; key names the setting.
+// Depend tells a cache in front of the route what its answers depend on. sent are the pieces of
+// what requests are sent with, on top of what the module sends always; key names the setting.
 // sets is Dependence.Sets. It is called once the route is open.
 //
 // All applications are told the client's address and the id of the request, so these fields are not
@@ -37,7 +35,8 @@ func Source(names []string) handlers.FieldSource {
 //
 // Upstreams that take turns give the same answers. Those among which the client chooses, by a
 // cookie or a field, may not.
-func (r *Route) Depend(key string, sent []string, sets func(name string) handlers.FieldSource) {
+func (r *Route) Depend(key string, sent placeholder.Text,
+	sets func(name string) handlers.FieldSource) {
 	d := handlers.Dependence{Sets: sets}
 	var parts []func(dst []byte, req *conn.Request) []byte
 	add := func(words string, part func(dst []byte, req *conn.Request) []byte) {
@@ -64,12 +63,15 @@ func (r *Route) Depend(key string, sent []string, sets func(name string) handler
 			return strconv.AppendUint(dst, r.key.of(req), 16)
 		})
 	}
-	var ofClient template.Text
-	for _, name := range slices.Compact(slices.Sorted(slices.Values(sent))) {
-		if name != "id" && !slices.Contains(ofURL, name) {
-			ofClient = append(ofClient, template.Piece{Name: name}, template.Piece{Text: "\x00"})
-			d.Clients = d.Clients || name == "address"
+	var ofClient placeholder.Text
+	seen := make(map[string]bool)
+	for _, p := range sent {
+		if p.Name == "" || p.Name == "id" || seen[p.Name] || Source(p.Reads()) <= handlers.FromURL {
+			continue
 		}
+		seen[p.Name] = true
+		ofClient = append(ofClient, p, placeholder.Piece{Text: "\x00"})
+		d.Clients = d.Clients || p.Name == "address"
 	}
 	if len(ofClient) > 0 {
 		add("what "+key+" says of the client", func(dst []byte, req *conn.Request) []byte {
@@ -78,9 +80,7 @@ func (r *Route) Depend(key string, sent []string, sets func(name string) handler
 	}
 	if r.Header != "" {
 		d.Clients = true
-		add("the address in proxy_protocol", func(dst []byte, req *conn.Request) []byte {
-			return placeholder.Append(dst, req, template.Text{{Name: "address"}})
-		})
+		add("the address in proxy_protocol", placeholder.AppendAddress)
 	}
 	if len(parts) > 0 {
 		d.AppendKey = func(dst []byte, req *conn.Request) []byte {
@@ -96,12 +96,6 @@ func (r *Route) Depend(key string, sent []string, sets func(name string) handler
 // clientChosen reports whether a client can choose the key by a cookie or a field, without its
 // address.
 func (k *key) clientChosen() bool {
-	some := false
-	for _, p := range k.pieces {
-		if p.Name == "address" {
-			return false
-		}
-		some = some || strings.HasPrefix(p.Name, "cookie.") || strings.HasPrefix(p.Name, "field.")
-	}
-	return some
+	reads := k.text.Reads()
+	return !slices.Contains(reads, "address") && Source(reads) > handlers.FromURL
 }

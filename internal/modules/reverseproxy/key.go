@@ -1,13 +1,13 @@
 package reverseproxy
 
 import (
-	"bytes"
 	"fmt"
-	"strings"
 
 	"github.com/lwango/lwango/conn"
 	"github.com/lwango/lwango/handlers"
 	"github.com/lwango/lwango/internal/base/networks"
+	"github.com/lwango/lwango/internal/modules/around"
+	"github.com/lwango/lwango/internal/modules/placeholder"
 	"github.com/lwango/lwango/internal/upstream"
 	"github.com/lwango/lwango/internal/wire/template"
 )
@@ -24,11 +24,11 @@ func (r *Route) balance(s *upstream.Settings) (err error) {
 		if s.Balance = upstream.Hash; text == "" {
 			return handlers.BadKey("hash", `missing: what balance = "hash" goes by, such as "{uri}"`)
 		}
-		r.key, err = parseKey("hash", text, keyParts)
+		r.key, err = r.parseKey("hash", text)
 		return err
 	case "ip_hash":
 		s.Balance = upstream.Hash
-		r.key, _ = parseKey("hash", "{address}", keyParts)
+		r.key, _ = r.parseKey("hash", "{address}")
 	}
 	if text != "" {
 		return handlers.BadKey("hash", `it has no effect without balance = "hash"`)
@@ -37,93 +37,28 @@ func (r *Route) balance(s *upstream.Settings) (err error) {
 }
 
 // key is what the requests of one client, or for one thing, have in common.
-type key struct{ pieces template.Text }
+type key struct{ text placeholder.Text }
 
-// keyParts are the placeholders of a key.
-var keyParts = []string{"address", "host", "path", "uri", "query", "query.*", "cookie.*",
-	"field.*"}
-
-// parseKey reads a key of the configuration, with these placeholders. The error is a
-// *handlers.KeyError.
-func parseKey(name, text string, parts []string) (*key, error) {
-	pieces, err := template.Parse(text, parts)
-	if variable := template.Variable(text); err == nil && variable != "" {
-		err = fmt.Errorf("%q: unknown placeholder %s (known: %s)", text, variable,
-			template.List(parts))
-	}
-	if err == nil && pieces.Literal() {
+// parseKey reads a key of the configuration. The error is a *handlers.KeyError.
+func (r *Route) parseKey(name, text string) (*key, error) {
+	t, err := around.Of(r.Env).Maps.Parse(text)
+	if err == nil && t.Literal() {
 		err = fmt.Errorf("%q: expected a text with placeholders (known: %s)", text,
-			template.List(parts))
+			template.List(placeholder.Names))
 	}
 	if err != nil {
 		return nil, &handlers.KeyError{Key: name, Err: err}
 	}
-	return &key{pieces}, nil
+	return &key{t}, nil
 }
 
 // of returns the hash of a request's key; 0: all of the placeholders are empty, as that of a cookie
 // is before the client has one.
-func (k *key) of(req *conn.Request) (h uint64) {
-	some := false
-	var clientNet [16]byte
-	for _, p := range k.pieces {
-		value, text := []byte(nil), p.Text
-		switch p.Name {
-		case "":
-		case "address":
-			if a := networks.ClientNet(req.RemoteAddr().Addr()); a.IsValid() {
-				clientNet = a.As16()
-				value = clientNet[:]
-			}
-		case "host":
-			text = strings.ToLower(req.Host())
-		case "path":
-			value = req.Layer().PathView()
-		case "uri":
-			value = req.Layer().OriginalTargetView()
-		case "query":
-			text = req.RawQuery()
-		default:
-			if name, ok := strings.CutPrefix(p.Name, "cookie."); ok {
-				value = cookie(req, name)
-			} else if name, ok := strings.CutPrefix(p.Name, "query."); ok {
-				value = parameter(req.Layer().QueryView(), name)
-			} else {
-				value, _ = req.Layer().HeaderView(p.Name[len("field."):])
-			}
-		}
-		some = some || p.Name != "" && len(value)+len(text) > 0
-		h = upstream.AppendHash(upstream.AppendHash(h, value), text)
-	}
+func (k *key) of(req *conn.Request) uint64 {
+	var space [256]byte
+	b, some := placeholder.AppendKey(space[:0], req, k.text, networks.ClientNet)
 	if !some {
 		return 0
 	}
-	return h
-}
-
-// parameter returns the value of the first parameter of that name of a query, as it was sent.
-func parameter(query []byte, name string) []byte {
-	for len(query) > 0 {
-		var pair []byte
-		pair, query, _ = bytes.Cut(query, []byte("&"))
-		if n, value, _ := bytes.Cut(pair, []byte("=")); string(n) == name {
-			return value
-		}
-	}
-	return nil
-}
-
-// cookie returns a view of the value of the first cookie of that name.
-func cookie(req *conn.Request, name string) []byte {
-	for field, next := req.Layer().HeaderViewFrom("Cookie", 0); next >= 0; field, next =
-		req.Layer().HeaderViewFrom("Cookie", next) {
-		for len(field) > 0 {
-			var pair []byte
-			pair, field, _ = bytes.Cut(field, []byte(";"))
-			if n, value, _ := bytes.Cut(bytes.TrimSpace(pair), []byte("=")); string(n) == name {
-				return value
-			}
-		}
-	}
-	return nil
+	return upstream.AppendHash(0, b)
 }

@@ -8,12 +8,9 @@ import (
 	"github.com/lwango/lwango/conn"
 	"github.com/lwango/lwango/handlers"
 	"github.com/lwango/lwango/handlers/upstreams"
+	"github.com/lwango/lwango/internal/modules/placeholder"
 	"github.com/lwango/lwango/internal/upstream"
-	"github.com/lwango/lwango/internal/wire/http1"
 )
-
-// nameParts are the placeholders of a name for TLS.
-var nameParts = []string{"host", "field.*"}
 
 // errNoName is the error of a request that has no name for TLS with the upstream.
 var errNoName error = noName{errors.New("the request has no name for TLS with the upstream")}
@@ -26,7 +23,7 @@ func (noName) ClientStatus() int { return http.StatusBadRequest }
 // Security loads the key tls, whose name may have placeholders. The error is a *handlers.KeyError.
 func (r *Route) Security(t *upstreams.TLS) (s *upstream.Security, err error) {
 	if strings.Contains(t.Name, "{") {
-		if r.name, err = parseKey("tls", t.Name, nameParts); err != nil {
+		if r.name, err = r.parseKey("tls", t.Name); err != nil {
 			return nil, err
 		}
 	}
@@ -48,17 +45,5 @@ func (r *Route) serverName(req *conn.Request) (string, error) {
 
 // appendName appends the name as the request has it.
 func (r *Route) appendName(b []byte, req *conn.Request) []byte {
-	for _, p := range r.name.pieces {
-		switch field, ok := strings.CutPrefix(p.Name, "field."); {
-		case p.Name == "host":
-			name, _ := http1.SplitPort(req.Host())
-			b = append(b, name...)
-		case ok:
-			value, _ := req.Layer().HeaderView(field)
-			b = append(b, value...)
-		default:
-			b = append(b, p.Text...)
-		}
-	}
-	return b
+	return placeholder.Append(b, req, r.name.text)
 }

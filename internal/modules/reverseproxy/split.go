@@ -9,6 +9,7 @@ import (
 	"github.com/lwango/lwango/handlers"
 	"github.com/lwango/lwango/handlers/upstreams"
 	"github.com/lwango/lwango/internal/modules/around"
+	"github.com/lwango/lwango/internal/modules/placeholder"
 	"github.com/lwango/lwango/internal/upstream"
 	"github.com/lwango/lwango/internal/wire/http1"
 )
@@ -36,7 +37,7 @@ func (r *Route) openSplit(p *upstream.Pool, more upstream.Settings) (err error) 
 		return nil
 	}
 	s := &split{}
-	if s.by, err = parseKey("split_by", r.SplitBy, keyParts); err != nil {
+	if s.by, err = r.parseKey("split_by", r.SplitBy); err != nil {
 		return err
 	}
 	sum := 0.0
@@ -128,7 +129,7 @@ func (s *split) choose(req *conn.Request) (*upstream.Group, string) {
 // named reports whether a cookie or a field of the request selects the entry.
 func named(s *upstreams.Split, req *conn.Request) bool {
 	for name, value := range s.Cookie {
-		if string(cookie(req, name)) == value {
+		if string(placeholder.Cookie(req, name)) == value {
 			return true
 		}
 	}

@@ -16,6 +16,7 @@ import (
 	"github.com/lwango/lwango/handlers"
 	"github.com/lwango/lwango/handlers/upstreams"
 	"github.com/lwango/lwango/internal/base/ascii"
+	"github.com/lwango/lwango/internal/modules/placeholder"
 	"github.com/lwango/lwango/internal/upstream"
 )
 
@@ -89,7 +90,7 @@ func (s *stickyCookie) sign(b []byte) []byte {
 // read returns the number in a request's cookie; 0: there is no valid one. old says that the client
 // should get a new one soon.
 func (s *stickyCookie) read(req *conn.Request) (number uint64, old bool) {
-	value := cookie(req, s.Name)
+	value := placeholder.Cookie(req, s.Name)
 	if base64.RawURLEncoding.DecodedLen(len(value)) != cookieBytes {
 		return 0, false
 	}

@@ -32,6 +32,7 @@ import (
 	"github.com/lwango/lwango/conn"
 	"github.com/lwango/lwango/internal/base/confpath"
 	"github.com/lwango/lwango/internal/base/settings"
+	"github.com/lwango/lwango/internal/modules/placeholder"
 	"github.com/lwango/lwango/loop"
 	"golang.org/x/sys/unix"
 )
@@ -72,12 +73,13 @@ func (c *Config) Middleware(next conn.Handler) conn.Handler {
 }
 
 // Check checks the keys, and reports errors at the table of the file. Relative paths begin in dir.
-// Unset keys come from all, the server-wide log, which may be nil.
-func (c *Config) Check(dir string, all *Config) {
+// Unset keys come from all, the server-wide log, which may be nil. texts has the maps
+// of the configuration.
+func (c *Config) Check(dir string, all *Config, texts *placeholder.Maps) {
 	var err error
 	if !c.Table.Has("format") && all != nil {
 		c.line = all.line
-	} else if c.line, err = parseFormat(c.Format); err != nil {
+	} else if c.line, err = parseFormat(c.Format, texts); err != nil {
 		c.Table.Errorf("format", "%v", err)
 	}
 	c.checkPath(dir, all)

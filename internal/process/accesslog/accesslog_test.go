@@ -26,7 +26,7 @@ func tryOpen(t testing.TB, path string, log *slog.Logger) (accessLog, error) {
 	file := settings.Parse("t.conf", "/", fmt.Sprintf("path = %q", path))
 	c := new(accesslog.Config)
 	file.Root().Decode(c)
-	c.Check("/", nil)
+	c.Check("/", nil, nil)
 	must.Do(t, file.Err())
 	a := accessLog{c, accesslog.New(log, log, nil)}
 	sinks, err := a.Open([]*accesslog.Config{c})
@@ -47,5 +47,5 @@ func open(t testing.TB, path string) (accessLog, *logtext.Buffer) {
 // format gives the lines another format.
 func (a accessLog) format(format string) {
 	a.Format = format
-	a.Check("/", nil)
+	a.Check("/", nil, nil)
 }

@@ -22,7 +22,7 @@ func SetStuck(after, said time.Duration) (undo func()) {
 
 // LineOf makes lines of a format, in a buffer of its own.
 func LineOf(format string) (func(*conn.AccessEntry) []byte, error) {
-	line, err := parseFormat(format)
+	line, err := parseFormat(format, nil)
 	var b []byte
 	var c clock
 	return func(e *conn.AccessEntry) []byte { b = line.append(b[:0], e, &c); return b }, err
@@ -30,7 +30,7 @@ func LineOf(format string) (func(*conn.AccessEntry) []byte, error) {
 
 // Placeholders returns those of the formats of requests, and those of connections.
 func Placeholders() (requests, connections []string) {
-	return slices.Sorted(maps.Keys(logFields)), slices.Sorted(maps.Keys(connectionFields))
+	return Names(), slices.Sorted(maps.Keys(connectionFields))
 }
 
 // LineOfConnection is LineOf for a [[stream]].

@@ -14,8 +14,26 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/lwango/lwango/internal/modules/placeholder"
 	"github.com/lwango/lwango/internal/wire/template"
 )
+
+// Names returns the placeholders of formats that no other text has, or that are here as the log's
+// other formats have them, sorted.
+func Names() []string { return slices.Sorted(maps.Keys(logFields)) }
+
+// partField is the format of a placeholder that all texts have. A request that could not be parsed,
+// and a connection that was taken over, has none of these.
+func partField(texts *placeholder.Maps, name string) lineFormat {
+	text, _ := texts.Parse("{" + name + "}")
+	return func(b []byte, e *entry, c *clock) []byte {
+		c.part = c.part[:0]
+		if req, ok := e.Layer(); ok {
+			c.part = placeholder.Append(c.part, req.Request, text)
+		}
+		return appendOrDash(b, c.part, c.limit)
+	}
+}
 
 // logFields are the placeholders of formats.
 var logFields = map[string]lineFormat{
@@ -83,7 +101,7 @@ func secondsField(of func(*entry) time.Duration) lineFormat {
 
 // parseFormat returns the lineFormat for `format` of [access_log], which is a name, or a text with
 // placeholders.
-func parseFormat(format string) (lineFormat, error) {
+func parseFormat(format string, texts *placeholder.Maps) (lineFormat, error) {
 	switch format {
 	case "combined", "":
 		return appendCombined, nil
@@ -92,19 +110,30 @@ func parseFormat(format string) (lineFormat, error) {
 	case "json":
 		return appendJSON, nil
 	}
-	line, err := parseText(format, `"combined", "common", "json"`, logFields)
+	known := Names()
+	for _, name := range texts.Names() {
+		if logFields[name] == nil {
+			known = append(known, name)
+		}
+	}
+	line, err := parseText(format, `"combined", "common", "json"`, known,
+		func(name string) lineFormat {
+			if f := logFields[name]; f != nil {
+				return f
+			}
+			return partField(texts, name)
+		})
 	if foreign := template.Foreign(format); err == nil && foreign != "" {
 		err = fmt.Errorf("%s: placeholders are written in braces (known: %s)", foreign,
-			template.List(slices.Sorted(maps.Keys(logFields))))
+			template.List(known))
 	}
 	return line, err
 }
 
 // parseText returns the format for a text with placeholders. Its errors name the other formats.
 func parseText[E any, F ~func(b []byte, e E, c *clock) []byte](
-	format, others string, known map[string]F,
+	format, others string, names []string, field func(name string) F,
 ) (F, error) {
-	names := slices.Sorted(maps.Keys(known))
 	text, err := template.Parse(format, names)
 	if err != nil {
 		return nil, err
@@ -115,7 +144,9 @@ func parseText[E any, F ~func(b []byte, e E, c *clock) []byte](
 	}
 	fields := make([]F, len(text)) // nil: a literal text
 	for i, p := range text {
-		fields[i] = known[p.Name]
+		if p.Name != "" {
+			fields[i] = field(p.Name)
+		}
 		if strings.ContainsFunc(p.Text, func(c rune) bool {
 			return c < ' ' && c != '\t' || c == utf8.RuneError
 		}) {

@@ -86,6 +86,8 @@ type clock struct {
 	local, utc secondText
 
 	limit int // of a text that a client wrote, in bytes as the line has it
+
+	part []byte // of a request, not yet escaped
 }
 
 // secondText is the text of a second.

@@ -3,7 +3,9 @@ package accesslog
 import (
 	"cmp"
 	"crypto/tls"
+	"maps"
 	"net/netip"
+	"slices"
 	"strconv"
 	"time"
 
@@ -59,7 +61,9 @@ func parseConnectionFormat(format string) (connectionFormat, error) {
 	if format == "json" {
 		return appendConnectionJSON, nil
 	}
-	return parseText(cmp.Or(format, defaultConnectionFormat), `"json"`, connectionFields)
+	return parseText(cmp.Or(format, defaultConnectionFormat), `"json"`,
+		slices.Sorted(maps.Keys(connectionFields)),
+		func(name string) connectionFormat { return connectionFields[name] })
 }
 
 // connectionFields are the placeholders of a stream's format.

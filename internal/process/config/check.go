@@ -11,6 +11,7 @@ import (
 	"github.com/lwango/lwango/handlers"
 	"github.com/lwango/lwango/internal/base/settings"
 	"github.com/lwango/lwango/internal/base/sysio"
+	"github.com/lwango/lwango/internal/modules/placeholder"
 	"github.com/lwango/lwango/internal/process/accesslog"
 	"github.com/lwango/lwango/internal/process/sockets"
 	"github.com/lwango/lwango/internal/tls/certs"
@@ -172,13 +173,36 @@ func checkBroker(broker pubsub.Broker, url string) error {
 	return broker.Check(url)
 }
 
+// checkMaps makes the maps, and reports their errors at their keys.
+func (c *Config) checkMaps() {
+	all := make([]placeholder.Settings, len(c.Maps))
+	for i := range c.Maps {
+		all[i] = c.Maps[i].Settings
+	}
+	var err error
+	c.values, err = placeholder.NewMaps(all, accesslog.Names())
+	var joined interface{ Unwrap() []error }
+	if !errors.As(err, &joined) {
+		return
+	}
+	for _, err := range joined.Unwrap() {
+		if e, ok := errors.AsType[*placeholder.Error](err); ok {
+			at, key := c.Maps[e.Map].Table, e.Key
+			if table, name, ok := strings.Cut(key, "."); ok {
+				at, key = at.Sub(table), name
+			}
+			at.Errorf(key, "map %s: %v", c.Maps[e.Map].Name, e.Err)
+		}
+	}
+}
+
 func (c *Config) checkAccessLogs() {
 	if c.AccessLog != nil {
-		c.AccessLog.Check(c.Dir, nil)
+		c.AccessLog.Check(c.Dir, nil, c.values)
 	}
 	for _, s := range c.Sites {
 		if s.AccessLog != nil {
-			s.AccessLog.Check(c.Dir, c.AccessLog)
+			s.AccessLog.Check(c.Dir, c.AccessLog, c.values)
 		}
 	}
 }

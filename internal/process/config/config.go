@@ -43,6 +43,7 @@ import (
 	"github.com/lwango/lwango/internal/base/metrics"
 	"github.com/lwango/lwango/internal/base/settings"
 	"github.com/lwango/lwango/internal/base/tags"
+	"github.com/lwango/lwango/internal/modules/placeholder"
 	"github.com/lwango/lwango/internal/process/accesslog"
 	"github.com/lwango/lwango/internal/process/sockets"
 	"github.com/lwango/lwango/internal/process/tcpproxy"
@@ -107,12 +108,15 @@ type Config struct {
 	Sets map[string]Set `toml:"set"`
 	// Named are upstreams that several routes use, by their names.
 	Named []Upstream `toml:"upstream"`
+	// Maps are placeholders whose values follow from a text.
+	Maps []Map `toml:"map"`
 	// Streams are listeners whose connections are passed on to upstreams, whatever they speak.
 	Streams []tcpproxy.Settings `toml:"stream"`
 	// Sites are the virtual hosts.
 	Sites []Site `toml:"site"`
 
 	unusedSets []settings.Table
+	values *placeholder.Maps // of Maps
 
 	text   *settings.File // what was read
 	reader *certs.Reader
@@ -193,6 +197,13 @@ type Listener struct {
 	// Of a program alone, see Source.Code.
 	Streams func(*loop.Thread, *stream.Conn) error
 	Idle    time.Duration // of streams
+}
+
+// Map is a [[map]].
+type Map struct {
+	Table settings.Table `toml:",table"`
+
+	placeholder.Settings `toml:",inline"`
 }
 
 // TLS is [tls].

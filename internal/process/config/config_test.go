@@ -171,9 +171,9 @@ t.conf:4: listener.owner: is for the file of a unix: address`},
 		{"access log", "[access_log]\nformat = \"jsn\"",
 			`t.conf:1: access_log.path: missing; expected the path of a file
 t.conf:2: access_log.format: expected "combined", "common", "json" or a text with placeholders (known: ` +
-				`{bytes}, {bytes_in}, {cache}, {cert_fingerprint}, {cert_subject}, {cert_verify}, {close}, {duration}, ` +
-				`{host}, {method}, {proto}, {referer}, {remote}, {request}, {request_id}, {scheme}, {status}, {target}, {time}, {time_iso8601}, {tls_cipher}, {tls_version}, {upstream}, {upstream_address}, {upstream_connect}, ` +
-				`{upstream_first_byte}, {upstream_split}, {upstream_time}, {upstream_tries}, {user}, {user_agent}), found "jsn"`},
+				`{bytes}, {bytes_in}, {cache}, {cert_fingerprint}, {cert_subject}, {cert_verify}, {close}, {duration}, {host}, {method}, {proto}, {referer}, {remote}, {request}, ` +
+				`{request_id}, {scheme}, {status}, {target}, {time}, {time_iso8601}, {tls_cipher}, {tls_version}, {upstream}, {upstream_address}, {upstream_connect}, ` +
+				`{upstream_first_byte}, {upstream_split}, {upstream_time}, {upstream_tries}, {user}, {user_agent}, {uri}, {query}, {path}, {rest}, {prefix}, {port}, {address}, {id}, {cert_issuer}, {cert_serial}, {field.*}, {cookie.*}, {query.*}), found "jsn"`},
 		{"places of access logs",
 			"[access_log]\npath = \"stderr:x\"\n[[site]]\nhost = \"a\"\n[site.access_log]\npath = " +
 				"\"syslog:host\"\n" +
@@ -353,6 +353,12 @@ t.conf:8: site.route.https: unknown key (it is a key of [[site]])`},
 				"\"serve_files\"\n" +
 				"path = \".\"\nprecompressed = true\ncompression = true",
 			`t.conf:7: site.route.precompressed: has no effect with compression = false; encodings = [...] of a table compression says which of them are sent`},
+		{"maps in a circle", "[[map]]\nname = \"a\"\nfrom = \"{b}\"\nvalues = { x = \"y\", \"~z\" = \"\" }\n" +
+			"[[map]]\nname = \"b\"\nfrom = \"{host}\"\nvalues = { x = \"{a}\" }\n" +
+			"[[map]]\nname = \"status\"",
+			`t.conf:2: map.name: map a: the map needs itself: a needs b needs a
+t.conf:4: map.values."~z": map a: an expression stands in regexps = [{ regexp = "z", value = "" }]
+t.conf:10: map.name: map status: {status} is a placeholder already`},
 		{"a network that is allowed and denied",
 			"[[site]]\nlimit = { allow = [\"10.1.0.0/16\", \"192.0.2.7\"], deny = " +
 				"[\"192.0.2.8\", \"10.0.0.0/8\"] }\n[[site]]\nhost = \"a\"\nlimit = { allow = " +

@@ -36,6 +36,9 @@ func (c *Config) Explain(w io.Writer, request string) error {
 	if q.HTTPS {
 		c.explainTLS(listener, q.Host, say)
 	}
+	c.values.Lookups(q, func(name, from, value string) {
+		say(fmt.Sprintf("map {%s}: %q, for %q", name, value, from))
+	})
 	through := func(a *Around) rules.Outcome {
 		outcome := rules.Passed
 		if a.set != nil {

@@ -40,7 +40,7 @@ func (c *Config) buildSites(s Source) (sites []builtSite) {
 		name := RouteName{Site: siteName(site.Hosts)}
 		var depends handlers.Dependence
 		its := around.Context{Process: routeNotes{c, s.Counters, &name, &depends},
-			Routes: site.prefixes(s)}
+			Routes: site.prefixes(s), Maps: c.values}
 		env := handlers.Env{Dir: c.Dir, Hosts: site.Hosts, Logger: s.Logger}
 		ofSite := env.Log().With("site", name.Site)
 		compression := site.Around.Compression.within(c.compression)

@@ -141,6 +141,7 @@ func (s Source) Parse(name, text string) (*Config, error) {
 		}
 	}
 	c.checkHeaders()
+	c.checkMaps()
 	c.checkAccessLogs()
 	if s.Code != nil && c.ErrorLog.Table.Has("format") {
 		c.ErrorLog.Table.Errorf("format", "is for a server that is its process; a program that "+

@@ -277,7 +277,7 @@ func TestAuthKeys(t *testing.T) {
 			"is set by the server itself",
 		"request = '/a', request_headers = { X-A = 'x', x_a = 'y' }": "request_headers: x_a is given " +
 			"twice",
-		"request = '/a', request_headers = { A = '{path}' }": `request_headers: A: "{path}": unknown placeholder {path}`,
+		"request = '/a', request_headers = { A = '{pith}' }": `request_headers: A: "{pith}": unknown placeholder {pith}`,
 	} {
 		text := "[[site]]\nauth = { " + auth + " }\n[[site.route]]\nprefix = '/a'\nhandler = 'echo'\n"
 		if _, err := source().Parse("t.conf", text); !strings.HasPrefix(fmt.Sprint(err), refused+want) {

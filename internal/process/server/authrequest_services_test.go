@@ -260,7 +260,7 @@ func TestLoginKey(t *testing.T) {
 		"login = 'https://{answer.X}/'":     "login: ",
 		"login = '/l?{answer.X Y}'":         "login: {answer.X Y}: ",
 		"login = '/l?{other}'": "login: \"/l?{other}\": unknown placeholder {other} " +
-			"(known: {path}, {uri}, {query}, {host}, {url})",
+			"(known: {url}, {uri}, {query}, ",
 	} {
 		_, err := source().Parse(t.TempDir()+"/t.conf",
 			"[[site]]\n[[site.route]]\nprefix = '/c'\nhandler = 'echo'\n"+

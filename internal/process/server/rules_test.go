@@ -10,8 +10,10 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/lwango/lwango/internal/modules/placeholder"
 	"github.com/lwango/lwango/internal/test/ci"
 	"github.com/lwango/lwango/internal/test/must"
+	"github.com/lwango/lwango/internal/wire/template"
 )
 
 // TestRuleErrors: file, line, key, and the number of the rule.
@@ -20,8 +22,8 @@ func TestRuleErrors(t *testing.T) {
 		{"[[site]]\n[[site.rule]]\npath = '/a'\ndeny = 404\n[[site.rule]]\nregexp = '('\ndeny = 404",
 			"t.conf:6: site.rule.regexp: rule 2: missing closing ): `(`"},
 		{"[[site]]\n[[site.rule]]\nrewrite = '/{name}'",
-			"t.conf:3: site.rule.rewrite: rule 1: \"/{name}\": unknown placeholder {name} (known: {path}, " +
-				"{uri}, {query}, {host})"},
+			"t.conf:3: site.rule.rewrite: rule 1: \"/{name}\": unknown placeholder {name} (known: " +
+				template.List(placeholder.Names) + ")"},
 		{"[[site]]\n[[site.rule]]\npath = '/a'",
 			"t.conf:2: site.rule: rule 1: does nothing: expected deny, rewrite, redirect, auth, limit, " +
 				"set_headers, add_headers, remove_headers or cache_control"},

@@ -59,6 +59,10 @@ type Request struct {
 	// field does not remove either.
 	Own interface{ Replaced(name string) bool }
 
+	// Other appends what a placeholder of a parameter stands for that is none of cgi's own (see Fix);
+	// nil: nothing.
+	Other func(dst []byte, name string) []byte
+
 	// Scratch. On the stack it would make the caller's grow.
 	named []string
 	order []indexedField
@@ -218,8 +222,9 @@ type varying struct {
 func (x *Fixed) Varies() bool { return len(x.varying) > 0 }
 
 // Fix makes the Fixed, for Vars of that format, of these values of a Request, and of the name of
-// this server. A value that Placeholders refuses stands for itself.
-func Fix(format Format, root, software string, params []Field) *Fixed {
+// this server. Values have the placeholders of Own, and those that others names, for Request.Other.
+func Fix(format Format, root, software string, params []Field, others ...string) *Fixed {
+	known := slices.Concat(Own, others)
 	all := []Field{{"GATEWAY_INTERFACE", "CGI/1.1"}, {"SERVER_SOFTWARE", software}}
 	if root != "" {
 		if root = strings.TrimRight(root, "/"); root == "" {
@@ -232,7 +237,7 @@ func Fix(format Format, root, software string, params []Field) *Fixed {
 	all = slices.DeleteFunc(all, func(f Field) bool { return has(params, f.Name) })
 	x := &Fixed{root: strings.TrimRight(root, "/")}
 	for _, f := range append(all, params...) {
-		if value, err := template.Parse(f.Value, ofParams); err == nil && !value.Literal() {
+		if value, err := template.Parse(f.Value, known); err == nil && !value.Literal() {
 			x.varying = append(x.varying, varying{f.Name, value})
 		} else if f.Name == "" || strings.Contains(f.Name+f.Value, "\x00") ||
 			len(x.pairs)+pairLen(format, len(f.Name), len(f.Value)) > MaxVars {

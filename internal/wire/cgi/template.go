@@ -8,22 +8,12 @@ import (
 	"github.com/lwango/lwango/internal/wire/template"
 )
 
-// ofParams are the placeholders of parameters, ofFront those of the front controller.
-var (
-	ofParams = []string{"path", "rest", "uri", "query", "host", "scheme", "address", "id"}
-	ofFront  = []string{"path", "rest"}
-)
+// Own are the placeholders of parameters that differ there from those of other texts: nothing is
+// escaped in a parameter, so a path is decoded.
+var Own = []string{"path", "rest", "uri", "query", "host", "scheme", "address", "id"}
 
-// Placeholders returns the names of the placeholders in the value of a parameter, or an error.
-func Placeholders(value string) (names []string, err error) {
-	pieces, err := template.Parse(value, ofParams)
-	for _, p := range pieces {
-		if p.Name != "" {
-			names = append(names, p.Name)
-		}
-	}
-	return names, err
-}
+// ofFront are the placeholders of the front controller.
+var ofFront = []string{"path", "rest"}
 
 // expand appends the value of a parameter, as it is: nothing is escaped in a parameter.
 func (r *Request) expand(b []byte, value template.Text) []byte {
@@ -50,6 +40,10 @@ func (r *Request) expand(b []byte, value template.Text) []byte {
 			b = r.appendRemote(b)
 		case "id":
 			b = append(b, r.ID...)
+		default:
+			if r.Other != nil {
+				b = r.Other(b, p.Name)
+			}
 		}
 	}
 	return b

@@ -70,3 +70,19 @@ func inValue(text string, i int) bool {
 		return strings.IndexByte("-._~/:@,", c) >= 0
 	}
 }
+
+// AppendUnescaped appends b with the plus signs and the percent-encoding of a form decoded, as far
+// as that is valid.
+func AppendUnescaped(dst, b []byte) []byte {
+	for i := 0; i < len(b); i++ {
+		c := b[i]
+		if c == '+' {
+			c = ' '
+		} else if c == '%' && i+2 < len(b) && class[b[i+1]]&isHex != 0 && class[b[i+2]]&isHex != 0 {
+			c = unhex(b[i+1])<<4 | unhex(b[i+2])
+			i += 2
+		}
+		dst = append(dst, c)
+	}
+	return dst
+}
