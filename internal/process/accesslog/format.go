@@ -31,7 +31,10 @@ func partField(texts *placeholder.Maps, name string) lineFormat {
 		if req, ok := e.Layer(); ok {
 			c.part = placeholder.Append(c.part, req.Request, text)
 		}
-		return appendOrDash(b, c.part, c.limit)
+		if len(c.part) == 0 {
+			return append(b, '-')
+		}
+		return appendEscaped(b, c.part, &plainWord, c.limit) // a space would look like an end
 	}
 }
 
