@@ -15,14 +15,15 @@ import (
 // a path once for each of its slashes, and the client chooses how many there are.)
 type prefixTree struct {
 	target   *target
+	exact    *[2]*target // for the very path, without a slash at its end and with one; nil: none
 	children map[string]*prefixTree
 }
 
-// add puts a route into the tree. It refuses a prefix that no cleaned path can match: the mistake
-// would show as 404 only.
-func (t *prefixTree) add(prefix string, h conn.Handler) error {
+// add puts a route into the tree, and returns its target. It refuses a prefix that no cleaned path
+// can match: the mistake would show as 404 only.
+func (t *prefixTree) add(prefix string, exact bool, h conn.Handler) (*target, error) {
 	if !strings.HasPrefix(prefix, "/") {
-		return fmt.Errorf("%q does not begin with a slash", prefix)
+		return nil, fmt.Errorf("%q does not begin with a slash", prefix)
 	}
 	clean := strings.TrimSuffix(prefix, "/")
 	for rest := []byte(clean); len(rest) > 0; {
@@ -31,9 +32,9 @@ func (t *prefixTree) add(prefix string, h conn.Handler) error {
 		segment := string(next)
 		switch segment {
 		case "":
-			return fmt.Errorf("%q has an empty segment, which no cleaned path has", prefix)
+			return nil, fmt.Errorf("%q has an empty segment, which no cleaned path has", prefix)
 		case ".", "..":
-			return fmt.Errorf("%q has a dot segment, which no cleaned path has", prefix)
+			return nil, fmt.Errorf("%q has a dot segment, which no cleaned path has", prefix)
 		}
 		child := t.children[segment]
 		if child == nil {
@@ -45,16 +46,24 @@ func (t *prefixTree) add(prefix string, h conn.Handler) error {
 		}
 		t = child
 	}
-	if t.target != nil {
-		return fmt.Errorf("%q: %w", prefix, errTwice)
+	at := &t.target
+	if exact {
+		if t.exact == nil {
+			t.exact = new([2]*target)
+		}
+		at = &t.exact[len(prefix)-len(clean)]
 	}
-	t.target = &target{prefix: clean, handler: h}
-	return nil
+	if *at != nil {
+		return nil, fmt.Errorf("%q: %w", prefix, errTwice)
+	}
+	*at = &target{prefix: clean, handler: h, exact: exact}
+	return *at, nil
 }
 
 var errTwice = errors.New("named twice")
 
-// find returns the target of the longest prefix of path, nil if there is none. A map look-up by
+// find returns the target for the very path, or else that of its longest prefix, nil if there is
+// none. A map look-up by
 // string(bytes) does not allocate.
 func (t *prefixTree) find(path []byte) *target {
 	if len(path) == 0 || path[0] != '/' {
@@ -69,6 +78,11 @@ func (t *prefixTree) find(path []byte) *target {
 		}
 		if t.target != nil {
 			found = t.target
+		}
+	}
+	if t != nil && t.exact != nil && len(path) <= 1 {
+		if e := t.exact[len(path)]; e != nil {
+			return e
 		}
 	}
 	return found

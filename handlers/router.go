@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"regexp"
 
 	"github.com/lwango/lwango/conn"
 	"github.com/lwango/lwango/internal/wire/http1"
@@ -48,6 +49,14 @@ type Route struct {
 	// /helloworld. A slash at its end makes no difference.
 	Prefix string
 
+	// Exact says that the route is for the path Prefix alone, where a slash at the end makes a
+	// difference. It goes before all others.
+	Exact bool
+
+	// Regexp must match the decoded, cleaned path of a request below Prefix; nil: the route is for all
+	// of them. Routes with one go before others without, in their order.
+	Regexp *regexp.Regexp
+
 	Handler conn.Handler
 
 	// Counter counts the requests, see conn.RequestLayer.SetCounter.
@@ -56,6 +65,17 @@ type Route struct {
 	// Refuses says that Handler itself answers 413 to a request that is TooLarge (see
 	// conn.Config.Refuses), with a page of its own. Else the router does.
 	Refuses bool
+}
+
+// Name returns the name of the route for people: its prefix, and what else a path has to be.
+func (r *Route) Name() string {
+	switch {
+	case r.Exact:
+		return r.Prefix + " alone"
+	case r.Regexp != nil:
+		return r.Prefix + " with " + r.Regexp.String()
+	}
+	return r.Prefix
 }
 
 // RouteError says which entry of NewRouter's argument is wrong, by index, so that the configuration
@@ -92,6 +112,7 @@ type target struct {
 	index   int    // of the route in its site
 	counter uint32 // of the Route
 	refuses bool
+	exact   bool
 }
 
 // NewRouter builds a router of sites.
@@ -111,10 +132,15 @@ func NewRouter(sites []Site) (*Router, error) {
 				return nil, &RouteError{Site: i, Route: j, Key: "handler",
 					Err: errors.New("missing")}
 			}
-			if err := to.routes.add(route.Prefix, route.Handler); err != nil {
+			tree := &to.routes
+			if route.Regexp != nil {
+				to.matched = append(to.matched, matched{re: route.Regexp})
+				tree = &to.matched[len(to.matched)-1].prefix
+			}
+			t, err := tree.add(route.Prefix, route.Exact, route.Handler)
+			if err != nil {
 				return nil, &RouteError{Site: i, Route: j, Key: "prefix", Err: err}
 			}
-			t := to.routes.find([]byte(route.Prefix))
 			t.index, t.counter, t.refuses = j, route.Counter, route.Refuses
 		}
 		if to.handler = to.serve; s.Around != nil {
@@ -162,7 +188,7 @@ func (r *Router) Lookup(listener string, secure bool,
 	if to == nil {
 		return -1, -1, ""
 	}
-	at := to.routes.find([]byte(path))
+	at := to.find([]byte(path))
 	if to.patterns != nil {
 		split, _ := http1.SplitPath([]byte(path), []byte(raw))
 		p := to.patterns.ready().look(method, []byte(host), split, nil).pattern
@@ -197,10 +223,39 @@ func (r *Router) find(listener string, secure bool, host string) *site {
 type site struct {
 	index    int
 	routes   prefixTree
+	matched  []matched
 	patterns *Mux         // nil: there are none
 	handler  conn.Handler // serve, and what is around it
 	counter  uint32       // of the Site
 	rank     int          // of several sites for the same request, the one with the highest answers
+}
+
+// matched is a route with an expression.
+type matched struct {
+	prefix prefixTree // has the route alone
+	re     *regexp.Regexp
+}
+
+// find returns the target for a path, nil if there is none.
+func (s *site) find(path []byte) *target {
+	t := s.routes.find(path)
+	if len(s.matched) == 0 || t != nil && t.exact {
+		return t
+	}
+	return s.match(path, t)
+}
+
+// match is find for a site with expressions; t is the target for other paths.
+//
+//go:noinline
+func (s *site) match(path []byte, t *target) *target {
+	for i := range s.matched {
+		m := &s.matched[i]
+		if found := m.prefix.find(path); found != nil && m.re.Match(path) {
+			return found
+		}
+	}
+	return t
 }
 
 // Again is the status of a route's handler that has rewritten the request, see
@@ -211,7 +266,7 @@ const Again = -1
 
 func (s *site) serve(req *conn.Request, resp *conn.Response) int {
 	for {
-		t := s.routes.find(req.Layer().PathView())
+		t := s.find(req.Layer().PathView())
 		if t == nil && s.patterns == nil {
 			return http.StatusNotFound
 		}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net/netip"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -75,6 +76,28 @@ func TestPrefixes(t *testing.T) {
 		if got := find(c.router, "", c.path); got != c.want {
 			t.Errorf("%q: got %s, want %s (%s)", c.path, got, c.want, c.why)
 		}
+	}
+}
+
+// TestExactAndRegexps: the very path goes first, then expressions in their order, then prefixes.
+func TestExactAndRegexps(t *testing.T) {
+	re := regexp.MustCompile
+	routes := []handlers.Route{{Prefix: "/"}, {Prefix: "/a/"}, {Prefix: "/a", Exact: true},
+		{Prefix: "/a/b/", Exact: true}, {Prefix: "/", Exact: true}, {Prefix: "/", Regexp: re(`\.php$`)},
+		{Prefix: "/a", Regexp: re(`^/a/c`)}, {Prefix: "/", Regexp: re(`^/a/c/d`)}}
+	for i := range routes {
+		routes[i].Handler = func(*conn.Request, *conn.Response) int { return 200 }
+	}
+	r := must.Get(handlers.NewRouter([]handlers.Site{{Routes: routes}}))(t)
+	for path, want := range map[string]int{"/": 4, "/x": 0, "/a": 2, "/a/": 1, "/a/b": 1, "/a/b/": 3,
+		"/a/b/c": 1, "/x.php": 5, "/a/x.php": 5, "/a/c/d": 6, "/ab/c": 0, "/a/b.": 1} {
+		if _, got, _ := r.Lookup("", false, "GET", "h", path, path); got != want {
+			t.Errorf("%s: route %d, want %d", path, got, want)
+		}
+	}
+	routes = append(routes, handlers.Route{Prefix: "/a", Exact: true, Handler: routes[0].Handler})
+	if _, err := handlers.NewRouter([]handlers.Site{{Routes: routes}}); err == nil {
+		t.Error("the same path twice")
 	}
 }
 

@@ -1,6 +1,7 @@
 package handlers
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/lwango/lwango/conn"
@@ -10,6 +11,7 @@ import (
 // made before their site. It is set up by one goroutine, before anything is served.
 type SiteRoutes struct {
 	Prefixes []string // of the routes, as in Route
+	Exact    []string // of those that are for one path alone
 
 	next conn.Handler
 }
@@ -26,6 +28,9 @@ func (r *SiteRoutes) Serve(req *conn.Request, resp *conn.Response) int { return 
 
 // Of returns the prefix of the route for a clean path; ok is false if there is none.
 func (r *SiteRoutes) Of(path string) (prefix string, ok bool) {
+	if slices.Contains(r.Exact, path) {
+		return path, true
+	}
 	for _, p := range r.Prefixes {
 		below := strings.TrimSuffix(p, "/")
 		if strings.HasPrefix(path+"/", below+"/") && (!ok || len(p) > len(prefix)) {

@@ -22,10 +22,12 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/lwango/lwango/conn"
 	"github.com/lwango/lwango/handlers"
+	"github.com/lwango/lwango/internal/base/glob"
 	"github.com/lwango/lwango/internal/base/sysio"
 	"github.com/lwango/lwango/internal/base/tags"
 	"github.com/lwango/lwango/internal/modules/around"
@@ -92,8 +94,56 @@ type Settings struct {
 	AddHeaders map[string][]string `toml:"add_headers"`
 	// RemoveHeaders are names of fields that the answer does not get.
 	RemoveHeaders []string `toml:"remove_headers"`
+	// Answer is for which answers the header changes; by default for all.
+	Answer Answer `toml:"answer"`
 	// CacheControl is Cache-Control of the answer.
 	CacheControl string `toml:"cache_control"`
+}
+
+// Answer are conditions of an answer, all of which must be true. Of the values of one key, one is
+// enough.
+type Answer struct {
+	// Status are statuses, such as "404" or "5xx".
+	Status []string `toml:"status"`
+	// Type are globs of the media type, such as "image/*".
+	Type []string `toml:"type"`
+}
+
+// compile makes a test of the conditions; nil: there are none.
+func (a *Answer) compile() (holds func(h *conn.Header, status int) bool, err error) {
+	var statuses [600]bool
+	for _, text := range a.Status {
+		class, isClass := strings.CutSuffix(text, "xx")
+		n, err := strconv.Atoi(text)
+		if isClass {
+			n, err = strconv.Atoi(class + "00")
+		}
+		if err != nil || len(text) != 3 || n < 200 || n > 599 {
+			return nil, handlers.BadKey("status", `expected a status such as "404" or "5xx", not %q`, text)
+		}
+		statuses[n] = true
+		for k := n + 1; isClass && k < n+100; k++ {
+			statuses[k] = true
+		}
+	}
+	var types []glob.Value
+	for _, text := range a.Type {
+		types = append(types, glob.NewValue(strings.ToLower(text)))
+	}
+	if len(a.Status)+len(types) == 0 {
+		return nil, nil
+	}
+	return func(h *conn.Header, status int) bool {
+		if len(a.Status) > 0 && (status >= len(statuses) || !statuses[status]) {
+			return false
+		}
+		if types == nil {
+			return true
+		}
+		media, _, _ := strings.Cut(h.Get("Content-Type"), ";")
+		media = strings.ToLower(strings.TrimSpace(media))
+		return slices.ContainsFunc(types, func(g glob.Value) bool { return g.Match([]byte(media)) })
+	}, nil
 }
 
 // Rule is a rule with its place in the configuration.
@@ -269,11 +319,23 @@ func (c *compiler) header(r *rule, in *Rule, groups []string) bool {
 	if err := handlers.CheckField("Cache-Control", cache); err != nil {
 		c.wrong("cache_control", err)
 	}
+	answer, err := in.Answer.compile()
+	if ke, ok := errors.AsType[*handlers.KeyError](err); ok {
+		c.wrong("answer."+ke.Key, ke.Err)
+	}
 	if len(set)+len(add)+len(remove) == 0 && cache == "" {
+		if answer != nil {
+			c.wrongf("answer", "is for set_headers, add_headers, remove_headers and cache_control, of which"+
+				" the rule has none")
+		}
 		return false
 	}
+	failures := len(in.Answer.Status) > 0 // whether cache_control is for them
 	change := func(req *conn.Request, resp *conn.Response, status int, groups [][]byte) {
 		h := resp.Header()
+		if answer != nil && !answer(h, status) {
+			return
+		}
 		for _, name := range remove {
 			h.Del(name)
 		}
@@ -286,7 +348,7 @@ func (c *compiler) header(r *rule, in *Rule, groups []string) bool {
 		for _, f := range add {
 			f.add(h, req, groups)
 		}
-		if cache != "" && status < 400 {
+		if cache != "" && (status < 400 || failures) {
 			h.Set("Cache-Control", cache)
 			h.Del("Expires") // which says the same to caches of HTTP/1.0, or would contradict
 			h.Del("Pragma")

@@ -120,7 +120,7 @@ func (t Table) fields(v reflect.Value, only []string) (known []string, rest refl
 }
 
 // maxListed is the number of keys up to which a message can name them all and still be read.
-const maxListed = 13
+const maxListed = 15
 
 // hint says what the author of the file may have meant by an unknown key. What is a key of the
 // whole file, letter for letter, is no slip of another name.

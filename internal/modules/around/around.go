@@ -17,8 +17,8 @@ import (
 	"github.com/lwango/lwango/internal/base/metrics"
 	"github.com/lwango/lwango/internal/base/settings"
 	"github.com/lwango/lwango/internal/content/coding"
-	"github.com/lwango/lwango/internal/upstream"
 	"github.com/lwango/lwango/internal/modules/placeholder"
+	"github.com/lwango/lwango/internal/upstream"
 	"github.com/lwango/lwango/loop"
 )
 

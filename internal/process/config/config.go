@@ -33,6 +33,7 @@ package config
 import (
 	"context"
 	"log/slog"
+	"regexp"
 	"sync/atomic"
 	"time"
 
@@ -116,7 +117,7 @@ type Config struct {
 	Sites []Site `toml:"site"`
 
 	unusedSets []settings.Table
-	values *placeholder.Maps // of Maps
+	values     *placeholder.Maps // of Maps
 
 	text   *settings.File // what was read
 	reader *certs.Reader
@@ -257,6 +258,11 @@ type Site struct {
 type Route struct {
 	// Prefix is the beginning of the paths that the route is for; it ends at a slash.
 	Prefix string `toml:"prefix"`
+	// Exact leaves the route the path prefix alone, and no other below it.
+	Exact bool `toml:"exact"`
+	// Regexp must match the path of a request; the first such route wins, before all others but exact
+	// ones.
+	Regexp string `toml:"regexp"`
 	// Module is what answers; its keys stand beside this one.
 	Module string `toml:"module"`
 	// Handler is a compiled-in handler that answers, instead of a module.
@@ -269,8 +275,9 @@ type Route struct {
 
 	upstream *Upstream // that its key upstream names; nil: it has none
 
-	cache   *Cache   // its own, or its site's; nil: none
-	depends []string // what its answers depend on besides the URL, in words
+	re      *regexp.Regexp // of Regexp
+	cache   *Cache         // its own, or its site's; nil: none
+	depends []string       // what its answers depend on besides the URL, in words
 }
 
 // Defaults returns the configuration of an empty file.

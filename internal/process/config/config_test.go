@@ -284,7 +284,7 @@ t.conf:9: site.route.response_buffering: unknown unit "k": write one of B, KiB, 
 		{"value in a module", route("prefix = \"/\"\nmodule = \"redirect\"\nto = \"/\"\nstatus = 200"),
 			`t.conf:6: site.route.status: expected 301, 302, 303, 307 or 308, not 200`},
 		{"key for a handler", route("prefix = \"/\"\nhandler = \"echo\"\nfolder = \"x\""),
-			`t.conf:5: site.route.folder: unknown key (known here: auth, cache, compression, error_pages, handler, internal, limit, mirror, module, prefix, rule, set, use)`},
+			`t.conf:5: site.route.folder: unknown key (known here: auth, cache, compression, error_pages, exact, handler, internal, limit, mirror, module, prefix, regexp, rule, set, use)`},
 		{"auth", "[[site]]\nauth = {}\n[[site.route]]\nprefix = \"/\"\nhandler = \"echo\"\n" +
 			"auth = { realm = \"x\", htpasswd = \"none\" }\n[[site.route]]\nprefix = \"/x\"\nhandler = " +
 			"\"echo\"\n" +

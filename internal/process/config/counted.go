@@ -106,7 +106,7 @@ func (p *Counters) Names() []RouteName {
 func (p *Counters) numberRoutes(hosts []string, routes []handlers.Route) uint32 {
 	name := siteName(hosts)
 	for i := range routes {
-		routes[i].Counter = p.number(RouteName{name, routes[i].Prefix})
+		routes[i].Counter = p.number(RouteName{name, routes[i].Name()})
 	}
 	return p.number(RouteName{Site: name})
 }

@@ -8,6 +8,7 @@ import (
 	"net"
 	"strings"
 
+	"github.com/lwango/lwango/handlers"
 	"github.com/lwango/lwango/handlers/rules"
 	"github.com/lwango/lwango/internal/wire/http1"
 )
@@ -84,7 +85,7 @@ func (c *Config) Explain(w io.Writer, request string) error {
 				r.Rest.Position(""))
 			return nil
 		}
-		fmt.Fprintf(w, "route %s (%s): %s, for %s\n", r.Prefix, r.Rest.Position(""),
+		fmt.Fprintf(w, "route %s (%s): %s, for %s\n", r.named(), r.Rest.Position(""),
 			cmp.Or(r.Module, r.Handler), pathQuery(q))
 		q.Route = strings.TrimSuffix(r.Prefix, "/")
 		switch through(&r.Around) {
@@ -104,6 +105,11 @@ func (c *Config) Explain(w io.Writer, request string) error {
 			return nil
 		}
 	}
+}
+
+// named is the name of the route, see handlers.Route.Name.
+func (r *Route) named() string {
+	return (&handlers.Route{Prefix: r.Prefix, Exact: r.Exact, Regexp: r.re}).Name()
 }
 
 // explain describes what limit, auth and mirror do with a request. It reports whether the request

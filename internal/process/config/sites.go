@@ -18,6 +18,7 @@ import (
 	"github.com/lwango/lwango/internal/content/coding"
 	"github.com/lwango/lwango/internal/modules/around"
 	"github.com/lwango/lwango/internal/modules/compression"
+	"github.com/lwango/lwango/internal/wire/template"
 	"github.com/lwango/lwango/loop"
 )
 
@@ -52,13 +53,22 @@ func (c *Config) buildSites(s Source) (sites []builtSite) {
 			switch {
 			case r.Prefix == "":
 				r.Rest.Errorf("prefix", `missing; expected the beginning of a path, such as "/"`)
-			case s.compiled(r.Prefix):
+			case !r.Exact && r.Regexp == "" && s.compiled(r.Prefix):
 				r.Rest.Errorf("prefix",
 					"%q: the program has a handler of its own there, which would get no requests",
 					r.Prefix)
 			}
 			c.countDescriptors(r.Around.ErrorPages)
 			var err error
+			switch {
+			case r.Regexp == "":
+			case r.Exact:
+				r.Rest.Errorf("regexp", "a route is exact or has an expression, not both")
+			default:
+				if r.re, _, err = template.Expression(r.Regexp); err != nil {
+					r.Rest.Errorf("regexp", "%v", err)
+				}
+			}
 			if plans[i], err = s.buildRoute(*r); err != nil {
 				reportRoute(r, err)
 			}
@@ -78,7 +88,7 @@ func (c *Config) buildSites(s Source) (sites []builtSite) {
 		for i := range site.Routes {
 			r := &site.Routes[i]
 			h := plans[i].handler
-			env.Logger = ofSite.With("route", r.Prefix)
+			env.Logger = ofSite.With("route", r.named())
 			inner := r.Around.Compression.within(compression)
 			its.Compression, its.Internal = inner.policy, r.Internal
 			if inner.policy == nil {
@@ -87,7 +97,7 @@ func (c *Config) buildSites(s Source) (sites []builtSite) {
 			depends = handlers.Dependence{}
 			if plans[i].settings != nil {
 				var err error
-				env.Prefix, name.Route = r.Prefix, r.Prefix
+				env.Prefix, name.Route = r.Prefix, r.named()
 				its.ErrorPages = errorpages.Statuses(site.Around.ErrorPages, r.Around.ErrorPages)
 				env.Process = its
 				if h, err = plans[i].module.Build(plans[i].settings, env); err != nil {
@@ -99,7 +109,7 @@ func (c *Config) buildSites(s Source) (sites []builtSite) {
 				folder = f.Folder()
 			}
 			its.Dependence, r.depends = depends, depends.Words
-			env.Prefix, name.Route, env.Process = r.Prefix, r.Prefix, its
+			env.Prefix, name.Route, env.Process = r.Prefix, r.named(), its
 			if h != nil {
 				h = c.cached(s, site, r, h, plans[i].module.Traits, env)
 			}
@@ -115,8 +125,8 @@ func (c *Config) buildSites(s Source) (sites []builtSite) {
 				h = onlyInternal(h)
 			}
 			if h != nil && r.Prefix != "" {
-				b.Routes = append(b.Routes, handlers.Route{Prefix: r.Prefix, Handler: h,
-					Refuses: refuses})
+				b.Routes = append(b.Routes, handlers.Route{Prefix: r.Prefix, Exact: r.Exact,
+					Regexp: r.re, Handler: h, Refuses: refuses})
 				b.routes = append(b.routes, r.Rest)
 			}
 		}
@@ -163,7 +173,11 @@ func (r *Route) checkPrecompressed(set any) {
 func (s *Site) prefixes(src Source) *handlers.SiteRoutes {
 	routes := new(handlers.SiteRoutes)
 	for _, r := range s.Routes {
-		routes.Prefixes = append(routes.Prefixes, r.Prefix)
+		if r.Exact {
+			routes.Exact = append(routes.Exact, r.Prefix)
+		} else {
+			routes.Prefixes = append(routes.Prefixes, r.Prefix)
+		}
 	}
 	for _, r := range src.Routes {
 		routes.Prefixes = append(routes.Prefixes, r.Prefix)
