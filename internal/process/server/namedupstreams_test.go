@@ -5,6 +5,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"sync/atomic"
 	"testing"
 
@@ -93,5 +94,61 @@ module = "status"
 	}
 	if row().Up {
 		t.Error("the status page says that it works")
+	}
+}
+
+// TestNamedUpstreamByMap: the `hash` of an [[upstream]] has the values of maps.
+func TestNamedUpstreamByMap(t *testing.T) {
+	var asked [8]atomic.Int32
+	addresses := make([]string, len(asked))
+	for i := range asked {
+		up := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
+			asked[i].Add(1)
+		}))
+		t.Cleanup(up.Close)
+		addresses[i] = fmt.Sprintf("%q", up.Listener.Addr())
+	}
+	s := serve(t, source(), fmt.Sprintf(`[[map]]
+name = "shop"
+from = "{path}"
+values = { "/a*" = "one" }
+default = "{path}"
+[[upstream]]
+name = "app"
+address = [%s]
+balance = "hash"
+hash = "{shop}"
+[[site]]
+[[site.route]]
+prefix = "/"
+module = "proxy"
+upstream = "app"
+`, strings.Join(addresses, ", ")))
+	reached := func(letter string) (n int) {
+		t.Helper()
+		for i := range asked {
+			asked[i].Store(0)
+		}
+		for i := range 40 {
+			resp, err := http.Get(fmt.Sprintf("http://%s/%s%d", s.at, letter, i))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if resp.Body.Close(); resp.StatusCode != 200 {
+				t.Fatalf("status %d", resp.StatusCode)
+			}
+		}
+		for i := range asked {
+			if asked[i].Load() > 0 {
+				n++
+			}
+		}
+		return n
+	}
+	if n := reached("a"); n != 1 {
+		t.Errorf("requests with the same value of the map reach %d addresses", n)
+	}
+	if n := reached("b"); n < 2 {
+		t.Errorf("requests with different values of the map reach %d address", n)
 	}
 }
