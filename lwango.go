@@ -121,8 +121,9 @@ var program = server.NewProgram(config.Builtin())
 // The handlers are served on every site of the configuration; without a configuration nothing else
 // is served. If a route of the configuration, or -r, matches a request as well, the one with the
 // longer path answers. The path of a pattern is its part before the first wildcard; the pattern
-// wins over a route of the same length. If the configuration has a route with the same prefix as a
-// plain path, one of the two would never run: then the program names the prefix and exits with 2.
+// wins over a route of the same length, unless that is exact. If the configuration has a route
+// with the same prefix as a plain path, one of the two would never run: then the program names the
+// prefix and exits with 2.
 func Handle(pattern string, h Handler) { program.Handle(pattern, h) }
 
 // NewMux makes a Mux of its own. Its Serve is a Handler.

@@ -31,8 +31,8 @@ type Site struct {
 
 	// Patterns are handlers of the program, beside the routes; nil: there are none. Where a pattern
 	// and a route match a request, the longer one answers: a pattern counts with its path up to the
-	// first wildcard, and before a route of the same length. A pattern with a host comes before all
-	// routes.
+	// first wildcard, and before a route of the same length that is not Exact. A pattern with a host
+	// comes before all routes.
 	Patterns *Mux
 
 	// Around wraps the choice of the route, for all requests of the site; nil: nothing does.
@@ -50,7 +50,7 @@ type Route struct {
 	Prefix string
 
 	// Exact says that the route is for the path Prefix alone, where a slash at the end makes a
-	// difference. It goes before all others.
+	// difference. It goes before all others, and before patterns without a host.
 	Exact bool
 
 	// Regexp must match the decoded, cleaned path of a request below Prefix; nil: the route is for all
@@ -319,5 +319,5 @@ func (s *site) choose(t *target, req *conn.Request, resp *conn.Response) int {
 
 // outranks reports whether p, nil for none, answers in place of t, nil for none. See Site.Patterns.
 func outranks(p *route.Pattern, t *target) bool {
-	return p != nil && (t == nil || p.Host != "" || len(p.Prefix) >= len(t.prefix))
+	return p != nil && (t == nil || p.Host != "" || !t.exact && len(p.Prefix) >= len(t.prefix))
 }

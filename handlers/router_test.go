@@ -95,6 +95,17 @@ func TestExactAndRegexps(t *testing.T) {
 			t.Errorf("%s: route %d, want %d", path, got, want)
 		}
 	}
+	mux := handlers.NewMux()
+	for _, p := range []string{"/a", "h.example/a", "/a/{$}"} {
+		mux.Handle(p, routes[0].Handler)
+	}
+	r = must.Get(handlers.NewRouter([]handlers.Site{{Routes: routes, Patterns: mux}}))(t)
+	for _, c := range []struct{ host, path, pattern string }{
+		{"h", "/a", ""}, {"h.example", "/a", "h.example/a"}, {"h", "/a/", "/a/{$}"}} {
+		if _, _, got := r.Lookup("", false, "GET", c.host, c.path, c.path); got != c.pattern {
+			t.Errorf("%s%s: pattern %q, want %q", c.host, c.path, got, c.pattern)
+		}
+	}
 	routes = append(routes, handlers.Route{Prefix: "/a", Exact: true, Handler: routes[0].Handler})
 	if _, err := handlers.NewRouter([]handlers.Site{{Routes: routes}}); err == nil {
 		t.Error("the same path twice")
