@@ -8,6 +8,7 @@ import (
 	"github.com/lwango/lwango/conn"
 	"github.com/lwango/lwango/handlers"
 	"github.com/lwango/lwango/handlers/auth"
+	"github.com/lwango/lwango/handlers/browsers"
 	"github.com/lwango/lwango/handlers/errorpages"
 	"github.com/lwango/lwango/handlers/limit"
 	"github.com/lwango/lwango/handlers/mirror"
@@ -30,6 +31,12 @@ type Around struct {
 	Compression *Compression `toml:"compression"`
 	// ErrorPages are, by status, files, or paths of routes, in place of the server's pages.
 	ErrorPages map[string]string `toml:"error_pages"`
+	// SecurityHeaders are fields that forbid browsers what pages seldom need.
+	SecurityHeaders string `toml:"security_headers" oneof:"usual strict"`
+	// CORS says which pages of other origins may read answers.
+	CORS *browsers.CORS `toml:"cors"`
+	// CSRF refuses requests that pages of other origins cause: a table, or true or false.
+	CSRF *CSRF `toml:"csrf"`
 	// Rules deny, redirect or rewrite requests or change header fields, in order.
 	Rules []Rule `toml:"rule"`
 	// Limit is who may come, and how often.
@@ -60,11 +67,11 @@ type Rule struct {
 // site. folder is where a rule without root looks for files; it may be empty. Errors are reported
 // at their key.
 //
-// The layers, outermost first: compression, error pages, rules, limit, auth, mirror, the program's
-// own. So all answers of the others may be compressed, and a layer further in that refuses a
-// request gets its error page. A rule that denies or redirects costs nothing else, and one that
-// leads to another route leaves no trace of this one. A rule has its own limit and auth, in the
-// same order, before its actions.
+// The layers, outermost first: compression, error pages, those about browsers, rules, limit, auth,
+// mirror, the program's own. So all answers of the others may be compressed, and a layer further in
+// that refuses a request gets its error page. A rule that denies or redirects costs nothing else,
+// and one that leads to another route leaves no trace of this one. A rule has its own limit and
+// auth, in the same order, before its actions.
 func (a *Around) middleware(env handlers.Env, folder string,
 	modules *handlers.Registry) handlers.Middleware {
 	var layers []handlers.Middleware // outermost first
@@ -78,6 +85,7 @@ func (a *Around) middleware(env handlers.Env, folder string,
 	if pages != nil {
 		layers = append(layers, pages.Outer)
 	}
+	layers = append(layers, a.browsers())
 	if len(a.Rules) > 0 {
 		a.compile(folder, env)
 		layers = append(layers, a.set.Middleware())

@@ -21,6 +21,7 @@
 //	streams.go      [[stream]]
 //	sites.go        from [[site]] tables to a router
 //	around.go       what sites and routes have in common: the layers around modules
+//	browsers.go     the keys security_headers, cors and csrf
 //	cache.go        [cache], and the key cache of sites and routes
 //	compression.go  the key compression, from the file's to the route's
 //	counted.go      the numbers of routes, and what handlers see of the server

@@ -41,6 +41,7 @@ func (c *Config) Explain(w io.Writer, request string) error {
 		say(fmt.Sprintf("map {%s}: %q, for %q", name, value, from))
 	})
 	through := func(a *Around) rules.Outcome {
+		a.explainBrowsers(say)
 		outcome := rules.Passed
 		if a.set != nil {
 			outcome = a.set.Explain(q, say)

@@ -117,6 +117,7 @@ func (c *Config) buildSites(s Source) (sites []builtSite) {
 			if refuses && h != nil {
 				h = refuseTooLarge(h)
 			}
+			site.onceFor(&r.Around)
 			m := r.Around.middleware(env, folder, s.Modules)
 			if m != nil && h != nil {
 				h = m(h)
