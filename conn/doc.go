@@ -53,6 +53,7 @@
 //	RequestLayer, ResponseLayer       what a layer may do besides, with both
 //	HeadHook, ErrorPage, Encoder      what it registers
 //	ErrRewrites, ErrTarget            of Rewrite
+//	StatusNoAnswer                    of HangUp
 //	FieldViews                        the fields of a request, without a copy
 //	Reading, ReadingsOf               how an upstream may read a path
 //	Tap, Verdict, SentHead            a copy of an answer

@@ -107,6 +107,9 @@ const (
 	statusClientLeft = 499
 )
 
+// StatusNoAnswer is nginx's number for a client that gets no answer, see ResponseLayer.HangUp.
+const StatusNoAnswer = 444
+
 // logAccess logs the present request.
 func (x *exchange) logAccess() { x.logRefused(nil, 0) }
 

@@ -46,6 +46,7 @@ type made struct {
 	reason       string // of early; empty: the usual one
 	manner       manner
 	dated        bool       // it has a date, or wants none
+	hungUp       bool       // see HangUp
 	forced       int        // status that the handler of an error page cannot change; 0: none
 	endUncertain bool       // see MarkEndUncertain
 	resetBy      http2.Code // see ResetBy; 0: none
@@ -299,6 +300,16 @@ func (w *Response) Abort() {
 	case open:
 		w.phase = aborted
 	}
+}
+
+// HangUp aborts an answer of which nothing has gone out: the client gets none. The server closes
+// the connection behind the answers to earlier requests; over HTTP/2 it resets the stream. HangUp
+// returns StatusNoAnswer, for the handler to return; access logs and counts have it.
+func (w ResponseLayer) HangUp() int {
+	if w.live(); w.phase == open {
+		w.phase, w.hungUp = aborted, true
+	}
+	return StatusNoAnswer
 }
 
 // ResetBy aborts an answer that another server has ended by resetting its stream with that code of

@@ -21,6 +21,9 @@ func (w *Response) finish(status int) {
 	case streamed:
 		w.finishStream(status)
 	case aborted:
+		if w.hungUp {
+			w.status = StatusNoAnswer // to those that log and count
+		}
 		w.cut(errAborted)
 	}
 	w.discard()

@@ -26,7 +26,7 @@ import (
 
 // Settings are the module's keys.
 type Settings struct {
-	// Status is that of the answer.
+	// Status is that of the answer; 444 closes the connection without one.
 	Status int `toml:"status" default:"200"`
 	// Headers are fields of the answer, with placeholders.
 	Headers map[string]string `toml:"headers"`
@@ -60,8 +60,17 @@ func New(s Settings, env handlers.Env) (conn.Handler, error) {
 		return nil, handlers.BadKey("status", "expected a final status, 200 to 599, not %d",
 			s.Status)
 	}
-	if s.Body != "" && (s.Status == http.StatusNoContent || s.Status == http.StatusNotModified) {
-		return nil, handlers.BadKey("body", "an answer with status %d has none", s.Status)
+	switch s.Status {
+	case http.StatusNoContent, http.StatusNotModified, conn.StatusNoAnswer:
+		if s.Body != "" {
+			return nil, handlers.BadKey("body", "an answer with status %d has none", s.Status)
+		}
+	}
+	if s.Status == conn.StatusNoAnswer {
+		if len(s.Headers) > 0 {
+			return nil, handlers.BadKey("headers", "the status 444 gives no answer")
+		}
+		return func(_ *conn.Request, resp *conn.Response) int { return resp.Layer().HangUp() }, nil
 	}
 	texts := around.Of(env).Maps
 	fields, err := checkFields(s.Headers, texts)

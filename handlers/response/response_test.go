@@ -69,6 +69,16 @@ func TestErrorPage(t *testing.T) {
 	}
 }
 
+// TestNoAnswer: the status 444 closes the connection.
+func TestNoAnswer(t *testing.T) {
+	h := must.Get(module.Build(t, response.Register, "response", handlers.Env{},
+		func(s *response.Settings) { s.Status = 444 }))(t)
+	s := module.Start(t, modes.Plain, "/", h)
+	if got := s.Exchange("GET / HTTP/1.1\r\nHost: a\r\n\r\n"); got != "" {
+		t.Errorf("%q", got)
+	}
+}
+
 func TestErrors(t *testing.T) {
 	for _, c := range []struct {
 		settings  response.Settings
@@ -84,6 +94,10 @@ func TestErrors(t *testing.T) {
 			"body: an answer with status 204 has none"},
 		{response.Settings{Status: 304, Body: "x"}, "body",
 			"body: an answer with status 304 has none"},
+		{response.Settings{Status: 444, Body: "x"}, "body",
+			"body: an answer with status 444 has none"},
+		{response.Settings{Status: 444, Headers: fields{"x": "y"}}, "headers",
+			"headers: the status 444 gives no answer"},
 		{response.Settings{Status: 200, Headers: fields{"a b": "x"}}, "headers",
 			`headers: "a b": not a valid name of a header field`},
 		{response.Settings{Status: 200, Headers: fields{"": "x"}}, "headers",

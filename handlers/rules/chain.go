@@ -132,6 +132,8 @@ func (r *rule) ends() bool { return r.deny != 0 || r.redirect != nil || r.rewrit
 func (c *chain) act(i int, req *conn.Request, resp *conn.Response) int {
 	r := &c.rules[i]
 	switch {
+	case r.deny == conn.StatusNoAnswer:
+		return resp.Layer().HangUp()
 	case r.deny != 0:
 		return r.deny
 	case r.redirect != nil:

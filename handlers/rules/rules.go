@@ -76,7 +76,7 @@ type Settings struct {
 
 	// One of these at most, and the rules end there.
 
-	// Deny answers with this status; the rules end there.
+	// Deny answers with this status; 444 closes the connection without an answer.
 	Deny int `toml:"deny" min:"400" max:"599"`
 	// Rewrite goes on with this path and query.
 	Rewrite string `toml:"rewrite"`
@@ -281,8 +281,11 @@ func (c *compiler) actions(r *rule, in *Rule) {
 		if in.Deny < 400 || in.Deny > 599 {
 			c.wrongf("deny", "expected a status of an error, 400 to 599, not %d", in.Deny)
 		}
-		r.deny = in.Deny
-		words = append(words, fmt.Sprintf("denies with %d", in.Deny))
+		if r.deny = in.Deny; r.deny == conn.StatusNoAnswer {
+			words = append(words, "closes the connection")
+		} else {
+			words = append(words, fmt.Sprintf("denies with %d", in.Deny))
+		}
 	case in.Rewrite != "":
 		var err error
 		if r.rewrite, err = c.maps.ParseTarget(in.Rewrite, groups); err != nil {

@@ -371,6 +371,19 @@ func TestWithoutHost(t *testing.T) {
 	}
 }
 
+// TestNoAnswer: a rule that denies with 444 closes the connection.
+func TestNoAnswer(t *testing.T) {
+	s := start(t, handlers.Env{}, []rules.Rule{
+		rule(func(s *rules.Settings) { s.Path, s.Deny = []string{"/scan"}, 444 }),
+	}, map[string][]rules.Rule{"/": nil})
+	if got := s.Exchange("GET /scan HTTP/1.1\r\nHost: a\r\n\r\n"); got != "" {
+		t.Errorf("%q", got)
+	}
+	if got := s.Request("GET /", nil, ""); got.StatusCode != 200 {
+		t.Error(got.Status)
+	}
+}
+
 func TestErrors(t *testing.T) {
 	dir := t.TempDir()
 	for want, change := range map[string]func(*rules.Settings){
