@@ -22,13 +22,17 @@ import (
 func TestCachePage(t *testing.T) {
 	page := must.Get(os.ReadFile("docs/use/cache.md"))(t)
 	recipes := regexp.MustCompile("(?s)```toml\n(.*?)```").FindAllSubmatch(page, -1)
-	if len(recipes) != 3 {
+	if len(recipes) != 4 {
 		t.Fatalf("%d recipes", len(recipes))
 	}
 	var n atomic.Int32
 	var control string // Cache-Control of the last answer
 	app := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if strings.HasPrefix(r.URL.Path, "/api") {
+		switch {
+		case r.URL.Path == "/forbids":
+			w.Header().Set("Cache-Control", "no-store")
+			w.Header().Set("Set-Cookie", "session=1")
+		case strings.HasPrefix(r.URL.Path, "/api"):
 			w.Header().Set("Cache-Control", "s-maxage=60")
 			w.Header().Set("Cache-Tag", "product-7")
 		}
@@ -108,4 +112,10 @@ func TestCachePage(t *testing.T) {
 	check("no such file", ask("GET", "/assets/none.js"), "404 false false")
 	check("the API", ask("GET", "/api/7"), "200 false true")
 	check("the API again", ask("GET", "/api/7"), "200 true false")
+
+	ask = begin(3, "127.0.0.1:3000", up.Listener.Addr().String())
+	check("no-store", ask("GET", "/forbids"), "200 false true")
+	check("again", ask("GET", "/forbids", "Cookie: session=1"), "200 true false")
+	check("a user", ask("GET", "/forbids", "Cookie: user=ann"), "200 false false")
+	check("anew", ask("GET", "/forbids", "X-Renew: a secret"), "200 false true")
 }

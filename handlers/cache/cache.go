@@ -42,6 +42,7 @@ import (
 	"github.com/lwango/lwango/conn"
 	"github.com/lwango/lwango/handlers"
 	"github.com/lwango/lwango/handlers/rules"
+	"github.com/lwango/lwango/internal/base/ascii"
 	"github.com/lwango/lwango/internal/base/networks"
 	"github.com/lwango/lwango/internal/base/tags"
 	"github.com/lwango/lwango/internal/content/coding"
@@ -63,6 +64,8 @@ type Settings struct {
 	// Bypass are requests that neither get nor leave anything: one of the tables is enough, and all
 	// conditions of a table must be true.
 	Bypass []rules.When `toml:"bypass"`
+	// Renew are requests for which the application is asked, and whose answers are kept.
+	Renew []rules.When `toml:"renew"`
 	// NoStore are requests whose answers are not kept, but that get what is.
 	NoStore []rules.When `toml:"no_store"`
 	// MinUses is how many requests must have asked for something that is not kept before it is.
@@ -80,6 +83,8 @@ type Settings struct {
 	HonourClients *bool `toml:"honour_clients" default:"true"`
 	// KeepCookies lets answers with Set-Cookie be kept and given to others.
 	KeepCookies bool `toml:"keep_cookies"`
+	// Ignore are fields of answers that do not count, such as "Cache-Control".
+	Ignore []string `toml:"ignore"`
 	// PurgeFrom are the networks whose clients may purge, by the method PURGE; by default nobody may.
 	PurgeFrom []string `toml:"purge_from"`
 	// Heuristic is the part of the time since Last-Modified, in percent, for which an answer is
@@ -104,8 +109,10 @@ type layer struct {
 	any           time.Duration
 	rules         rfc9111.Rules
 	bypass        []*rules.Match
+	renew         []*rules.Match
 	noStore       []*rules.Match
-	uses          *uses // of min_uses; nil: one is enough
+	ignore        []string // fields of answers
+	uses          *uses    // of min_uses; nil: one is enough
 	lock          time.Duration
 	always        bool
 	refreshes     *refreshes     // the site's
@@ -162,6 +169,12 @@ func New(store *Store, s Settings, env handlers.Env) (handlers.Middleware, error
 	if l.bypass, err = matches("bypass", s.Bypass); err != nil {
 		return nil, err
 	}
+	if l.renew, err = matches("renew", s.Renew); err != nil {
+		return nil, err
+	}
+	if err := l.setIgnore(&s); err != nil {
+		return nil, err
+	}
 	if l.noStore, err = matches("no_store", s.NoStore); err != nil {
 		return nil, err
 	}
@@ -183,6 +196,30 @@ func New(store *Store, s Settings, env handlers.Env) (handlers.Middleware, error
 		own.next = next
 		return own.serve
 	}, nil
+}
+
+// ignorable are the fields that Settings.Ignore may name.
+var ignorable = []string{"Cache-Control", "Expires", "Set-Cookie", "Vary",
+	rfc9111.FieldCDNCacheControl, rfc9111.FieldSurrogateControl, rfc9111.FieldXAccelExpires}
+
+// setIgnore takes Settings.Ignore. The error is a *handlers.KeyError.
+func (l *layer) setIgnore(s *Settings) error {
+	for _, name := range s.Ignore {
+		same := func(other string) bool { return ascii.EqualFold(name, other) }
+		switch {
+		case !slices.ContainsFunc(ignorable, same):
+			return handlers.BadKey("ignore", "expected names among %s, not %q",
+				strings.Join(ignorable, ", "), name)
+		case !same("Set-Cookie"):
+			l.ignore = append(l.ignore, name)
+		case s.KeepCookies:
+			return handlers.BadKey("ignore",
+				"Set-Cookie: with keep_cookies, answers are kept with their cookies")
+		default:
+			l.rules.DropCookies = true
+		}
+	}
+	return nil
 }
 
 // siteName is what keys name a site by: its hosts or, as keys should be short, a hash of many.

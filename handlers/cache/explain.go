@@ -41,6 +41,9 @@ func (s Settings) Explain(q *rules.Sample, also []string) string {
 	if len(also) > 0 {
 		key += ", and beside it there is " + strings.Join(also, ", ")
 	}
+	if why, ok := firstOf("renew", s.Renew, q); ok {
+		key += "; the application is asked: " + why
+	}
 	if why, ok := firstOf("no_store", s.NoStore, q); ok {
 		return key + "; the answer is not kept: " + why
 	}

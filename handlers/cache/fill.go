@@ -164,7 +164,7 @@ func (f *fill) Head(h *conn.SentHead) (taken bool) {
 		return false
 	}
 	var x rfc9111.ResponseReader
-	answer := read(&x, h.Status, h.Fields)
+	answer := f.l.says(&x, h.Status, h.Fields)
 	c := f.judge(h, answer, now, date)
 	k := &c.kept
 	var list []byte
@@ -272,7 +272,7 @@ func (f *fill) passFor(d time.Duration, now time.Time) {
 func (f *fill) validated(h *conn.SentHead, now, date time.Time) {
 	old := keptOf(f.old)
 	var x, y rfc9111.ResponseReader
-	said := read(&x, h.Status, h.Fields)
+	said := f.l.says(&x, h.Status, h.Fields)
 	if h.Forwarded || !said.Validates(old.etag.of(old.Fields), old.modified()) {
 		f.at.Remove(f.old) // its origin has another one
 		f.stop(cachestore.ErrAgain)
@@ -295,7 +295,7 @@ func (f *fill) validated(h *conn.SentHead, now, date time.Time) {
 			fields = append(fields, field)
 		}
 	}
-	merged := read(&y, old.Status, fields)
+	merged := f.l.says(&y, old.Status, fields)
 	merged.Date, merged.Age = said.Date, said.Age
 	rules := f.l.rulesFor(old.Status)
 	// whoever has asked: the answer was fit to be kept before
@@ -423,13 +423,21 @@ func (f *fill) Ready() bool { return f.ready || len(f.interims) > 0 }
 // Unwatch implements loop.Source.
 func (f *fill) Unwatch(*loop.Thread) {}
 
-// read returns what the fields of an answer say to caches. x is the zero ResponseReader.
-func read(x *rfc9111.ResponseReader, status int, fields []conn.Field) *rfc9111.Response {
+// says returns what the fields of an answer say to caches. x is the zero ResponseReader.
+func (l *layer) says(x *rfc9111.ResponseReader, status int,
+	fields []conn.Field) *rfc9111.Response {
 	x.Begin(status)
 	for i := range fields {
-		x.Add(fields[i].Name, fields[i].Value)
+		if l.ignore == nil || !l.ignores(fields[i].Name) {
+			x.Add(fields[i].Name, fields[i].Value)
+		}
 	}
 	return x.End()
+}
+
+// ignores reports whether a field does not count.
+func (l *layer) ignores(name string) bool {
+	return slices.ContainsFunc(l.ignore, func(s string) bool { return ascii.EqualFold(s, name) })
 }
 
 // appendTags appends the tags of a list to others, with one space between two. Tags come by the ten

@@ -161,6 +161,9 @@ func (l *layer) read(req *conn.Request, resp *conn.Response,
 		_, upgrades := r.HeaderView("Upgrade")
 		bypass = q.Guarded || upgrades || namesFields(r)
 	}
+	if len(l.renew) > 0 && holds(l.renew, r) {
+		q.NoCache, q.OnlyIfCached = true, false
+	}
 	return q, bypass || req.ContentLength() != 0 || r.IsSubrequest() ||
 		len(l.bypass) > 0 && holds(l.bypass, r)
 }

@@ -51,7 +51,7 @@ func (p *tap) Head(resp *conn.Response, h *conn.SentHead) conn.Verdict {
 		return conn.Withheld
 	}
 	var x rfc9111.ResponseReader
-	answer := read(&x, h.Status, h.Fields)
+	answer := f.l.says(&x, h.Status, h.Fields)
 	c := f.judge(h, answer, now, date)
 	f.leading.Layer().SetCache(f.use)
 	narrows := h.Status == http.StatusOK && (f.request.Ranged || f.request.Conditional)

@@ -30,6 +30,9 @@ type Rules struct {
 	// An answer with no other one is kept as if it had none. "": there is none.
 	OwnCookie string
 
+	// DropCookies lets answers with Set-Cookie be kept without it: Keeps reports false for it.
+	DropCookies bool
+
 	// KeepCookies lets answers with Set-Cookie be kept as any other. Else they are not, since a
 	// cookie is for one client.
 	KeepCookies bool
@@ -71,7 +74,7 @@ func (rules *Rules) Store(ask *Request, answer *Response, asked, now time.Time) 
 	if rules.Vary != nil && answer.Vary != "" {
 		answer.Vary = rules.Vary(answer.Vary)
 	}
-	if answer.SetCookie && rules.ownCookie(answer.cookie) {
+	if answer.SetCookie && (rules.DropCookies || rules.ownCookie(answer.cookie)) {
 		answer.SetCookie, answer.Omitted = false, append(answer.Omitted, "Set-Cookie")
 	}
 	switch {
