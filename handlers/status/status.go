@@ -8,7 +8,7 @@
 package status
 
 import (
-	_ "embed"
+	"embed"
 	"encoding/json"
 	"net/http"
 	"net/url"
@@ -30,8 +30,19 @@ func Register(r *handlers.Registry) {
 	handlers.RegisterModule(r, "status", Settings{}, New, handlers.Uncached)
 }
 
-//go:embed page.html
-var page []byte
+// The page. No part of it is inline, so that it works with any Content-Security-Policy that allows
+// the server itself.
+//
+//go:embed page
+var page embed.FS
+
+// files are the parts of the page, by path below the prefix: file name and Content-Type.
+var files = map[string][2]string{
+	"/":         {"index.html", "text/html; charset=utf-8"},
+	"/page.css": {"page.css", "text/css; charset=utf-8"},
+	"/page.js":  {"page.js", "text/javascript; charset=utf-8"},
+	"/icon.svg": {"icon.svg", "image/svg+xml"},
+}
 
 // module is a route's state.
 type module struct{ json, text form }
@@ -111,23 +122,30 @@ func (m *module) serve(req *conn.Request, resp *conn.Response) int {
 	}
 	h := resp.Header()
 	h.Set("Cache-Control", "no-store")
-	switch req.SubPath() {
-	case "/":
-		if req.Path() == req.Prefix() { // links of the page are relative to the slash
-			h.Set("Location", (&url.URL{Path: req.Prefix() + "/"}).EscapedPath())
-			return http.StatusFound
-		}
-		h.Set("Content-Type", "text/html; charset=utf-8")
-		h.Set("Content-Security-Policy",
-			"default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; "+
-				"connect-src 'self'; frame-ancestors 'none'")
-		resp.SetBody(page)
+	switch path := req.SubPath(); path {
 	case "/json":
 		return m.json.answer(req, resp)
 	case "/metrics":
 		return m.text.answer(req, resp)
 	default:
-		return http.StatusNotFound
+		file, ok := files[path]
+		if !ok {
+			return http.StatusNotFound
+		}
+		if path == "/" && req.Path() == req.Prefix() { // links of the page are relative to the slash
+			h.Set("Location", (&url.URL{Path: req.Prefix() + "/"}).EscapedPath())
+			return http.StatusFound
+		}
+		h.Set("Content-Type", file[1])
+		h.Set("X-Content-Type-Options", "nosniff")
+		h.Set("Content-Security-Policy", "default-src 'none'; script-src 'self'; style-src 'self'; "+
+			"img-src 'self'; connect-src 'self'; base-uri 'none'; form-action 'none'; "+
+			"frame-ancestors 'none'")
+		text, err := page.ReadFile("page/" + file[0])
+		if err != nil {
+			return http.StatusInternalServerError
+		}
+		resp.SetBody(text)
 	}
 	return http.StatusOK
 }

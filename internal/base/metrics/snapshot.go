@@ -1,6 +1,12 @@
 // Package metrics is what a running server says of itself: a Snapshot, which package
 // handlers/status serves and lwango top reads, and its text for Prometheus. It knows nothing of how
 // it is gathered.
+//
+//	snapshot.go    what a server says of itself at one time
+//	history.go     its last five minutes, and what it had counted a minute ago
+//	warnings.go    what somebody has to look at now
+//	kind.go        what modules and layers count of themselves
+//	prometheus.go  the text for Prometheus
 package metrics
 
 import (
@@ -36,6 +42,12 @@ type Snapshot struct {
 	SpoolBytes int64 `json:"spool_bytes"` // of all temporary files of requests and answers
 	HeapBytes  int64 `json:"heap_bytes"`  // of objects, live or not collected yet
 	Goroutines int   `json:"goroutines"`
+
+	// MinuteAgo is what the same server had counted a minute ago, or less if it has not run that
+	// long: the last minute is the difference. It has no certificates, topics and stalls.
+	MinuteAgo *Snapshot `json:"minute_ago,omitempty"`
+	Recent    *Recent   `json:"recent,omitempty"`
+	Warnings  []string  `json:"warnings"` // sentences
 }
 
 // Cache is the store of what routes keep.

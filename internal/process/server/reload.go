@@ -93,6 +93,7 @@ func (s *server) reload() (err error) {
 	s.conn.Configure(s.connConfig())
 	s.access.Retire(next.AccessLogs(), next.AccessLog)
 	next.Begin()
+	s.observed.record(next)
 	s.obtainer.Obtain(next.ACME())
 	s.limitTopics()
 	s.watchdog.SetLimit(next.Watchdog)

@@ -188,6 +188,7 @@ func (s *server) start() (err error) {
 		s.running.Go(func() { s.ended <- l.Run() })
 	}
 	s.config.Begin()
+	s.observed.record(s.config)
 	s.subscribePurges()
 	s.purgeReceiver = s.handed.receivePurges(s)
 	if s.handed == nil { // otherwise see takeOver
@@ -256,6 +257,7 @@ func (s *server) wait() error {
 	s.config.CloseCache()
 	s.obtainer.Wait()
 	s.watchdog.Close()
+	s.observed.close()
 	s.debug.close()
 	if s.disconnect != nil {
 		// Threads that were killed at the end may have published in deferred calls.

@@ -7,6 +7,7 @@ import (
 	"runtime/metrics"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -36,6 +37,10 @@ type observed struct {
 	// the sums do not fall while a blocked loop does not answer.
 	connStats []atomic.Pointer[conn.Stats]
 	now       atomic.Pointer[inForce]
+
+	history   status.History
+	recording sync.WaitGroup // the goroutine that fills it
+	endRecord func()         // nil: there is none
 }
 
 // inForce is what handlers see of the present configuration. It does not change.
@@ -63,13 +68,58 @@ func (o *observed) certify(c *config.Config) {
 	o.now.Store(&next)
 }
 
-// answerWait is how long a snapshot waits for the loops.
+// record begins the history once a configuration in force counts requests. The server's goroutine
+// calls it.
+func (o *observed) record(c *config.Config) {
+	if !c.Counted || o.endRecord != nil {
+		return
+	}
+	var ctx context.Context
+	ctx, o.endRecord = context.WithCancel(context.Background())
+	o.recording.Go(func() {
+		o.history.Record(ctx, o.counts)
+	})
+}
+
+// close ends the history.
+func (o *observed) close() {
+	if o.endRecord != nil {
+		o.endRecord()
+		o.recording.Wait()
+	}
+}
+
+// snapshot asks all loops for their counts. Any goroutine but a loop's may call it.
+func (s *observed) snapshot() (*status.Snapshot, error) {
+	out := s.counts(context.Background())
+	_, latest := s.watchdog.Stalls()
+	out.Stalls = []status.Stall{}
+	for _, st := range latest {
+		out.Stalls = append(out.Stalls, status.Stall{Loop: st.Loop, Since: st.Since,
+			Held: st.Held.Seconds(), Place: st.Place})
+	}
+	out.Certificates = s.now.Load().certificates
+	out.Topics.Largest = []status.Topic{}
+	if s.topics != nil {
+		t := &out.Topics
+		n, subscribers, bytes, largest := s.topics.Counts(20)
+		t.Count, t.Subscribers, t.Bytes = n, subscribers, bytes
+		for _, l := range largest {
+			t.Largest = append(t.Largest, status.Topic(l))
+		}
+	}
+	s.history.Attach(out)
+	out.Warn()
+	return out, nil
+}
+
+// answerWait is how long counts waits for the loops.
 const answerWait = time.Second
 
-// snapshot asks all loops for their counts, and waits answerWait for their answers. Any goroutine
-// but a loop's may call it.
-func (s *observed) snapshot() (*status.Snapshot, error) {
-	ctx, cancel := context.WithTimeout(context.Background(), answerWait)
+// counts returns the part of a snapshot that the history keeps. It asks all loops, and waits
+// answerWait for their answers.
+func (s *observed) counts(ctx context.Context) *status.Snapshot {
+	ctx, cancel := context.WithTimeout(ctx, answerWait)
 	defer cancel()
 	answers := askLoops(ctx, s.loops, func(i int) loop.Stats {
 		t := s.conn.Stats(s.loops[i])
@@ -77,7 +127,7 @@ func (s *observed) snapshot() (*status.Snapshot, error) {
 		return s.loops[i].Stats()
 	})
 	out := s.common()
-	stalls, latest := s.watchdog.Stalls()
+	stalls, _ := s.watchdog.Stalls()
 	for i, a := range answers {
 		l := status.Loop{Loop: i, Stalls: stalls[i]}
 		if a.err == nil {
@@ -86,11 +136,7 @@ func (s *observed) snapshot() (*status.Snapshot, error) {
 		out.Loops = append(out.Loops, l)
 	}
 	s.sum(out)
-	for _, st := range latest {
-		out.Stalls = append(out.Stalls, status.Stall{Loop: st.Loop, Since: st.Since,
-			Held: st.Held.Seconds(), Place: st.Place})
-	}
-	return out, nil
+	return out
 }
 
 // answer is what a loop has answered.
@@ -135,8 +181,7 @@ func (s *observed) common() *status.Snapshot {
 	out := &status.Snapshot{Version: moduleVersion(), PID: os.Getpid(), Time: now,
 		Uptime: now.Sub(s.start).Seconds(), SpoolBytes: s.conn.Spooled(),
 		Upstreams: []status.Upstream{}, Streams: []status.Stream{},
-		Handlers: s.counters.Counted(), Stalls: []status.Stall{}, Routes: []status.Route{},
-		Topics: status.Topics{Largest: []status.Topic{}}}
+		Handlers: s.counters.Counted(), Routes: []status.Route{}}
 	memory := []metrics.Sample{{Name: "/memory/classes/heap/objects:bytes"},
 		{Name: "/sched/goroutines:goroutines"}}
 	metrics.Read(memory)
@@ -159,15 +204,6 @@ func (s *observed) common() *status.Snapshot {
 	if s.cache != nil {
 		if n, ok := s.cache.Stats(); ok {
 			out.Cache = new(status.Cache(n))
-		}
-	}
-	out.Certificates = in.certificates
-	if s.topics != nil {
-		t := &out.Topics
-		n, subscribers, bytes, largest := s.topics.Counts(20)
-		t.Count, t.Subscribers, t.Bytes = n, subscribers, bytes
-		for _, l := range largest {
-			t.Largest = append(t.Largest, status.Topic(l))
 		}
 	}
 	return out

@@ -264,6 +264,10 @@ func TestStatusPaths(t *testing.T) {
 		"/status/":           "200 ",
 		"/status/json":       "200 ",
 		"/status/metrics":    "200 ",
+		"/status/page.js":    "200 ",
+		"/status/page.css":   "200 ",
+		"/status/icon.svg":   "200 ",
+		"/status/index.html": "404 ",
 		"/status/metrics/":   "404 ",
 		"/status/json/other": "404 ",
 	} {
@@ -282,6 +286,26 @@ func TestStatusPaths(t *testing.T) {
 	reload("limit = { allow = [\"10.0.0.0/8\"] }\n")
 	if resp, _ := get(t, url+"/status/json"); resp.StatusCode != 403 {
 		t.Errorf("not allowed: %s", resp.Status)
+	}
+}
+
+// TestStatusHistory: the counts come with those at the start, or of a minute ago if that is later,
+// so that one look tells the rates. They go on over a reload.
+func TestStatusHistory(t *testing.T) {
+	url, reload := withStatus(t, "[[site.route]]\nprefix = \"/x\"\nmodule = \"response\"\nbody = \"x\"\n")
+	for range 3 {
+		_, _ = get(t, url+"/x")
+	}
+	reload("")
+	for end := time.Now().Add(wait.Patience); ; {
+		s := snapshot(t, url)
+		if ago := s.MinuteAgo; ago != nil && ago.Uptime < s.Uptime && len(ago.Loops) == 2 &&
+			s.Requests.Total-ago.Requests.Total > 0 && len(s.Warnings) == 0 {
+			break
+		}
+		if time.Now().After(end) {
+			t.Fatalf("%+v", s)
+		}
 	}
 }
 

@@ -2,8 +2,12 @@ package pages_test
 
 import (
 	"strings"
+	"sync"
 	"testing"
+	"time"
 
+	"github.com/chromedp/cdproto/log"
+	"github.com/chromedp/cdproto/runtime"
 	"github.com/chromedp/chromedp"
 
 	"github.com/lwango/lwango/conn"
@@ -25,41 +29,157 @@ type counting struct {
 
 func (c counting) Count() func() (*metrics.Snapshot, error) { return c.count }
 
-// TestStatusPage: a browser shows the cache and the states of upstreams, and on the screen of a
-// telephone it breaks no name into pieces of some letters.
-func TestStatusPage(t *testing.T) {
-	ctx, cancel := chromedp.NewContext(browser.Context(t), chromedp.WithNewBrowserContext())
-	defer cancel()
-	h := must.Get(status.New(status.Settings{}, handlers.Env{Prefix: "/",
-		Process: around.In(around.Context{Process: counting{count: func() (*metrics.Snapshot, error) {
-			return &metrics.Snapshot{Version: "v1", Loops: []metrics.Loop{}, Streams: []metrics.Stream{},
-				Handlers: []metrics.Counted{}, Stalls: []metrics.Stall{}, Certificates: []metrics.Certificate{},
-				Topics: metrics.Topics{Largest: []metrics.Topic{}},
-				Cache:  &metrics.Cache{MemoryObjects: 31, DiskBytes: 2048, Damaged: 7},
-				Routes: []metrics.Route{{Site: "www.example.org", Route: "/application", Times: []int64{1},
-					Cache: map[string]int64{"hit": 4711, "miss": 3}}},
-				Upstreams: []metrics.Upstream{
-					{Site: "www.example.org", Route: "/application", Address: "app.internal:8080", Up: true,
-						State: "drain"},
-					{Site: "www.example.org", Route: "/application", Address: "other.internal:8080"}},
-			}, nil
-		}}})}))(t)
-	s := server.Start(t, modes.Direct, conn.Config{Handler: h})
-	must.Do(t,
-		chromedp.Do(ctx, chromedp.EmulateViewport(420, 800), chromedp.Navigate("http://"+s.Addr+"/"),
-			chromedp.WaitVisible("main table")))
-	text := must.Get(chromedp.Run(ctx, chromedp.Text("main")))(t)
-	for _, want := range []string{"4,711", "31", "2.0 KiB", "drained", "failed"} {
-		if !strings.Contains(text, want) {
-			t.Errorf("no %q in\n%s", want, text)
+// little is a server that has just begun.
+func little() *metrics.Snapshot {
+	return &metrics.Snapshot{Version: "v1", Time: time.Now(), Loops: []metrics.Loop{{Answered: true}},
+		Routes: []metrics.Route{}, Upstreams: []metrics.Upstream{}, Streams: []metrics.Stream{},
+		Handlers: []metrics.Counted{}, Stalls: []metrics.Stall{},
+		Topics: metrics.Topics{Largest: []metrics.Topic{}}}
+}
+
+// much is a server with all that the page shows, most of it since a minute ago.
+func much() *metrics.Snapshot {
+	const site, long = "www.shop.example.org", "/application/orders/archive/by-customer"
+	samples := func(v float64) (s []float64) {
+		for i := range 60 {
+			s = append(s, v+float64(i%7))
 		}
+		s[20] = metrics.Unknown
+		return s
 	}
-	lines := must.Get(chromedp.Run(ctx,
-		chromedp.Evaluate[[]string](`[...document.querySelectorAll("td")].filter(
-		(c) => c.getClientRects()[0].height > 60).map((c) => c.textContent)`)))(t)
-	wide := must.Get(chromedp.Run(ctx,
-		chromedp.Evaluate[float64](`document.documentElement.scrollWidth`)))(t)
-	if len(lines) > 0 || wide > 420 {
-		t.Errorf("cells of three lines and more: %q; the page is %v wide", lines, wide)
+	times, late := make([]int64, metrics.TimeBounds+1), make([]int64, metrics.TimeBounds+1)
+	times[4], late[4], late[metrics.TimeBounds] = 4000, 10, 1
+	s := little()
+	s.Uptime, s.PID = 90061, 4294967
+	s.Connections = metrics.Connections{Open: 1000000, Idle: 999000, Busy: 1000, Refusing: 3,
+		Hijacked: 5, HTTP2: 7, FailedHandshakes: 8}
+	s.Requests = metrics.Requests{Total: 1234567, Errors: 60, Panics: 1, Sent: 1 << 40}
+	s.Loops = []metrics.Loop{{Answered: true, Age: 90000, Busy: 50, Stalls: 3}, {Loop: 1}}
+	s.Routes = []metrics.Route{
+		{Site: site, Route: "/", Status: [6]int64{2: 1000000}, Times: times},
+		{Site: site, Route: long, Status: [6]int64{2: 60, 4: 3, 5: 60}, Times: late, Spent: 3,
+			Cache: map[string]int64{"hit": 4711, "miss": 3}},
+		{Site: site, Route: "/unused", Status: [6]int64{2: 7}, Times: times}}
+	s.Cache = &metrics.Cache{MemoryObjects: 31, DiskBytes: 2048, Damaged: 7}
+	s.Upstreams = []metrics.Upstream{
+		{Site: site, Route: long, Address: "app-1.backend.internal.example.org:8080", Up: true,
+			State: "drain"},
+		{Site: site, Route: long, Address: "app-2.backend.internal.example.org:8080", Times: times},
+		{Site: site, Route: "/", Address: "app-2.backend.internal.example.org:8080", Times: times}}
+	s.Streams = []metrics.Stream{{Address: "*:5432", Open: 3, Accepted: 12, Refused: 4, Failed: 5}}
+	s.Handlers = []metrics.Counted{{Kind: "mirror", Site: site, Route: long, Of: "/next",
+		Counts: []metrics.Count{{Name: "requests", Value: 7}, {Name: "dropped_busy", Value: 8}}}}
+	s.Certificates = []metrics.Certificate{{Names: []string{site, "mail.example.org"},
+		Until: time.Now().Add(100 * time.Hour)}, {Names: []string{"new.example.org"}}}
+	s.Topics = metrics.Topics{Count: 1, Subscribers: 2, Bytes: 3, Largest: []metrics.Topic{
+		{Name: "prices.of.all.products", Subscribers: 2, Messages: 1, Bytes: 3}}}
+	s.Stalls = []metrics.Stall{{Since: time.Now(), Held: 0.25,
+		Place: "github.com/example/application/internal/orders.compute orders.go:3"}}
+	s.Recent = &metrics.Recent{Interval: 5, Requests: samples(20000), Errors: samples(1),
+		P99: samples(0.004), Connections: samples(999990)}
+	ago := little()
+	ago.Uptime = s.Uptime - 60
+	ago.Loops = []metrics.Loop{{Answered: true, Age: 89940, Busy: 5}, {Loop: 1, Answered: true}}
+	ago.Routes = []metrics.Route{s.Routes[2]}
+	s.MinuteAgo = ago
+	return s
+}
+
+// The faults of a page, as scripts that list them.
+const (
+	tooWide = `[...document.querySelectorAll("body *")].filter((e) => !e.closest("thead, svg") &&
+		(e.getBoundingClientRect().right > innerWidth || e.scrollWidth > e.clientWidth + 1 &&
+		getComputedStyle(e).display !== "inline")).map((e) => e.outerHTML.slice(0, 200))`
+	emptySections = `[...document.querySelectorAll("main section")].filter((s) => ![...s.querySelectorAll(
+		"tbody td:not(:empty), dd:not(:empty)")].length).map((s) => s.outerHTML.slice(0, 200))`
+	// A word is what stands between spaces, or ends with a mark behind which the page lets it break.
+	brokenWords = `(() => {
+		const found = [], walk = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+		for (let n; n = walk.nextNode();) {
+			if (n.parentElement.closest("thead, title, script, noscript")) continue;
+			for (const m of n.data.matchAll(/\S+/g)) {
+				const r = document.createRange();
+				r.setStart(n, m.index);
+				r.setEnd(n, m.index + m[0].length);
+				if (new Set([...r.getClientRects()].map((b) => Math.round(b.top))).size > 1 &&
+					!/[-\u2013/]/.test(m[0])) found.push(m[0]);
+			}
+		}
+		return found;
+	})()`
+)
+
+// TestStatusPage: the page shows what is to be seen and no empty section, on a large screen and on
+// that of a telephone, where nothing is wider than it and no word is broken. It does nothing that
+// its Content-Security-Policy forbids, and throws nothing.
+func TestStatusPage(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		take func() *metrics.Snapshot
+		want []string // texts
+		none []string
+	}{
+		{"little", little, []string{"Loops"}, []string{"Routes", "Upstreams", "Cache", "Streams", "Topics",
+			"Certificates", "Stalls", "undefined", "NaN"}},
+		{"much", much, []string{"Routes", "4,711", "31 answers", "2.0 KiB", "drained", "failed", "held up",
+			"20,576", "60 (49 %)", "> 17 s", "Mirror", "Topics", "Certificates", "Stalls",
+			"1 other had no request", "Upstream app-2.backend.internal.example.org:8080 has failed."},
+			[]string{"/unused", "undefined", "NaN"}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			ctx, cancel := chromedp.NewContext(browser.Context(t), chromedp.WithNewBrowserContext())
+			defer cancel()
+			h := must.Get(status.New(status.Settings{}, handlers.Env{Prefix: "/",
+				Process: around.In(around.Context{Process: counting{
+					count: func() (*metrics.Snapshot, error) {
+						s := c.take()
+						s.Warn()
+						return s, nil
+					}}})}))(t)
+			s := server.Start(t, modes.Direct, conn.Config{Handler: h})
+			var mu sync.Mutex
+			var faults []string
+			must.Do(t, chromedp.Listen(ctx, func(event any) {
+				mu.Lock()
+				defer mu.Unlock()
+				switch e := event.(type) {
+				case *runtime.EventExceptionThrown:
+					faults = append(faults, e.ExceptionDetails.Text+" "+e.ExceptionDetails.Exception.Description)
+				case *log.EventEntryAdded:
+					faults = append(faults, e.Entry.Text)
+				}
+			}))
+			must.Do(t, chromedp.Do(ctx, chromedp.EmulateViewport(1280, 800),
+				chromedp.Navigate("http://"+s.Addr+"/"), chromedp.WaitVisible("main table")))
+			for _, width := range []int64{1280, 900, 761, 700, 420, 360} {
+				must.Do(t, chromedp.Do(ctx, chromedp.EmulateViewport(width, 800)))
+				for what, script := range map[string]string{"wider than its place": tooWide,
+					"empty": emptySections, "broken": brokenWords} {
+					found := must.Get(chromedp.Run(ctx, chromedp.Evaluate[[]string](script)))(t)
+					if len(found) > 0 {
+						t.Errorf("%d px: %s: %q", width, what, found)
+					}
+				}
+			}
+			text := must.Get(chromedp.Run(ctx, chromedp.Text("body")))(t)
+			for _, want := range c.want {
+				if !strings.Contains(text, want) {
+					t.Errorf("no %q in\n%s", want, text)
+				}
+			}
+			for _, none := range c.none {
+				if strings.Contains(text, none) {
+					t.Errorf("%q in\n%s", none, text)
+				}
+			}
+			if said := must.Get(chromedp.Run(ctx, chromedp.Text("#error")))(t); said != "" {
+				t.Error(said)
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			if len(faults) > 0 {
+				t.Errorf("the browser complains: %q", faults)
+			}
+		})
 	}
 }

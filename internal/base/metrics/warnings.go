@@ -1,0 +1,63 @@
+package metrics
+
+import (
+	"cmp"
+	"fmt"
+	"strings"
+	"time"
+)
+
+// certificateWarning is how long before its end a certificate is warned of, and stallWarning how
+// long a stall is.
+const (
+	certificateWarning = 14 * 24 * time.Hour
+	stallWarning       = 5 * time.Minute
+)
+
+// Warn sets s.Warnings: what somebody has to look at now. It is called when the rest of s is set.
+func (s *Snapshot) Warn() {
+	s.Warnings = []string{}
+	warn := func(format string, args ...any) {
+		s.Warnings = append(s.Warnings, fmt.Sprintf(format, args...))
+	}
+	for _, l := range s.Loops {
+		if !l.Answered {
+			warn("Loop %d is held up by a handler.", l.Loop)
+		}
+	}
+	if n := s.Connections.Refusing; n > 0 {
+		warn("There are %d connections beyond the limit: they get 503.", n)
+	}
+	if s.MinuteAgo != nil {
+		if n := s.Requests.Panics - s.MinuteAgo.Requests.Panics; n > 0 {
+			warn("Panics in the last minute: %d. The log has them.", n)
+		}
+	}
+	failed := map[string]bool{}
+	for i := range s.Upstreams {
+		if u := &s.Upstreams[i]; u.Shown() == "failed" && !failed[u.Address] {
+			failed[u.Address] = true
+			warn("Upstream %s has failed.", u.Address)
+		}
+	}
+	for _, c := range s.Certificates {
+		name := cmp.Or(strings.Join(c.Names[:min(len(c.Names), 2)], ", "), c.File)
+		switch left := c.Until.Sub(s.Time); {
+		case c.Until.IsZero():
+			warn("The certificate of %s is still to be obtained.", name)
+		case left < 0:
+			warn("The certificate of %s has expired.", name)
+		case left < certificateWarning:
+			warn("The certificate of %s expires on %s.", name, c.Until.Format(time.DateOnly))
+		}
+	}
+	stalls := 0
+	for _, st := range s.Stalls {
+		if s.Time.Sub(st.Since) < stallWarning {
+			stalls++
+		}
+	}
+	if stalls > 0 {
+		warn("Handlers have held loops up in the last five minutes: see the stalls.")
+	}
+}
