@@ -12,182 +12,531 @@ import (
 	"github.com/lwango/lwango/internal/base/metrics"
 )
 
-// render makes the lines for a server. Rates are those since before; if that is nil, or of another
-// process, they are "-", since averages over the whole life of a server are no rates. If a loop did
-// not answer before, its counts may be older: its rates, and those of sums over the loops, are "-",
-// too.
-func render(before, now *metrics.Snapshot) (lines []string) {
-	first := before == nil || now.PID != before.PID || !now.Time.After(before.Time)
-	if first {
-		before = new(metrics.Snapshot)
-	}
-	seconds := now.Time.Sub(before.Time).Seconds()
-	known, allKnown := make([]bool, len(now.Loops)), !first
-	for i, l := range now.Loops {
-		known[i] = !first && (i >= len(before.Loops) || before.Loops[i].Answered)
-		allKnown = allKnown && (known[i] || !l.Answered)
-	}
-	rate := func(known bool, now, before int64, text func(float64) string) string {
-		if !known {
-			return "-"
-		}
-		return text(max(float64(now-before), 0) / seconds)
-	}
-	add := func(format string, args ...any) {
-		lines = append(lines, clean(fmt.Sprintf(format, args...)))
-	}
-	c, q, old := &now.Connections, &now.Requests, &before.Requests
-	add("lwango %s, process %d, up %v", now.Version, now.PID,
-		time.Duration(now.Uptime*float64(time.Second)).Round(time.Second))
-	add("requests    %s/s, %d running, %d in all, %d errors (5xx), %d panics",
-		rate(allKnown, q.Total, old.Total, tenths), q.Running, q.Total, q.Errors, q.Panics)
-	add("bytes       %s/s sent, %s/s received", rate(allKnown, q.Sent, old.Sent, size),
-		rate(allKnown, q.Got, old.Got, size))
-	add("connections %d: %d idle, %d busy, %d hijacked, %d lingering; %d refusing", c.Open, c.Idle,
-		c.Busy, c.Hijacked, c.Lingering, c.Refusing)
-	if c.HTTP2 > 0 || c.Resets > 0 {
-		add("http/2      %d connections, %d streams, %s/s resets", c.HTTP2, c.Streams,
-			rate(allKnown, c.Resets, before.Connections.Resets, tenths))
-	}
-	h, p := &now.Handshakes, &now.Passwords
-	add("handshakes  %d compute, %d wait, %d have failed; passwords: %d compute, %d wait", h.Taken,
-		h.Waiting, c.FailedHandshakes, p.Taken, p.Waiting)
-	add("memory      %s heap, %s spool, %d goroutines, %d topics with %d subscriptions",
-		size(float64(now.HeapBytes)), size(float64(now.SpoolBytes)), now.Goroutines, now.Topics.Count,
-		now.Topics.Subscribers)
+// screen collects the lines for one look at a server.
+type screen struct {
+	now, ago *metrics.Snapshot // ago is a minute ago; if there is none, an empty one
+	known    bool              // there is one, so there are rates
+	seconds  float64           // since then
+	columns  int               // of the terminal; 0: as many as there are
+	rows     int               // of it; 0: as many as there are
+	lines    []line
+}
 
-	add("")
-	add("%4s %6s %10s %10s %8s %8s %8s %8s %7s", "LOOP", "BUSY", "WAKE-UPS/S", "RESUMES/S", "THREADS",
-		"COROS", "TIMERS", "WORKERS", "STALLS")
-	for i, l := range now.Loops {
-		if !l.Answered {
-			add("%4d does not answer: a handler holds it; %d stalls", l.Loop, l.Stalls)
-			continue
-		}
-		var b metrics.Loop
-		if i < len(before.Loops) {
-			b = before.Loops[i]
-		}
-		busy := "-"
-		if known[i] && l.Age > b.Age {
-			busy = tenths(100*min(max((l.Busy-b.Busy)/(l.Age-b.Age), 0), 1)) + "%"
-		}
-		add("%4d %6s %10s %10s %8d %8d %8d %8d %7d", l.Loop, busy,
-			rate(known[i], l.Wakeup, b.Wakeup, whole), rate(known[i], l.Resume, b.Resume, whole),
-			l.Threads, l.Coroutines, l.Timers, l.Workers, l.Stalls)
-	}
+// line is a line of text, and how a terminal shows it.
+type line struct {
+	text  string
+	style style
+}
 
-	add("")
-	add("%10s %9s %8s %8s %8s %10s  %s", "REQUESTS", "PER S", "4XX", "5XX", "LEFT", "MEAN",
-		"ROUTE, SLOWEST FIRST")
-	slices.SortStableFunc(now.Routes, func(a, b metrics.Route) int {
-		return cmp.Compare(mean(&b), mean(&a))
-	})
-	for i := range now.Routes {
-		r := &now.Routes[i]
+type style string // an escape sequence
+
+const (
+	plain   style = ""
+	heading style = "\x1b[1m"
+	alarm   style = "\x1b[31m"
+)
+
+// render makes the lines for a server. Rates and counts are those of the last minute, as it tells
+// them; before it has anything to compare with, they are "-", since averages over the whole life of
+// a server are no rates.
+func render(now *metrics.Snapshot, columns, rows int) []line {
+	s := &screen{now: now, ago: now.MinuteAgo, columns: columns, rows: rows}
+	if s.ago == nil {
+		s.ago = new(metrics.Snapshot)
+	} else {
+		s.seconds = now.Uptime - s.ago.Uptime
+		s.known = s.seconds > 0
+	}
+	s.figures()
+	s.routes()
+	s.upstreams()
+	s.cache()
+	s.streams()
+	s.handlers()
+	s.server()
+	s.loops()
+	s.stalls()
+	return s.lines
+}
+
+// add adds a line, which is cut if the terminal has no room for it.
+func (s *screen) add(st style, format string, args ...any) {
+	text := clean(fmt.Sprintf(format, args...))
+	if r := []rune(text); s.columns > 0 && len(r) > s.columns {
+		text = string(r[:s.columns-1]) + "…"
+	}
+	s.lines = append(s.lines, line{text, st})
+}
+
+// list adds the parts of a sentence in as many lines as they need.
+func (s *screen) list(head string, parts []string) {
+	text, indent := head, strings.Repeat(" ", len(head))
+	for i, p := range parts {
+		if i < len(parts)-1 {
+			p += ","
+		}
+		if s.columns > 0 && len(text)+1+len(p) > s.columns && text != indent {
+			s.add(plain, "%s", text)
+			text = indent
+		}
+		text += " " + p
+	}
+	s.add(plain, "%s", text)
+}
+
+// rate is how many a second there were.
+func (s *screen) rate(now, ago int64, text func(float64) string) string {
+	if !s.known {
+		return "-"
+	}
+	return text(float64(max(now-ago, 0)) / s.seconds)
+}
+
+// count is how many there were.
+func (s *screen) count(now, ago int64) string {
+	if !s.known {
+		return "-"
+	}
+	return whole(float64(max(now-ago, 0)))
+}
+
+// column is one of a table. The last one of a table is on the left side of its room.
+type column struct {
+	head string
+	rank int // where there is no room for all columns, those of the highest rank are left out
+}
+
+// table adds one of at most the given number of rows. bad says which rows are shown as alarms.
+func (s *screen) table(columns []column, rows [][]string, most int, bad func(i int) bool) {
+	if len(rows) == 0 {
+		return
+	}
+	last := len(columns) - 1
+	width := make([]int, len(columns))
+	for i, c := range columns {
+		width[i] = len([]rune(c.head))
+		for _, r := range rows {
+			width[i] = max(width[i], len([]rune(r[i])))
+		}
+	}
+	shown := make([]bool, len(columns))
+	for i := range shown {
+		shown[i] = true
+	}
+	for s.columns > 0 {
+		all, worst := min(width[last], 24), 0
+		for i := range last {
+			if shown[i] {
+				all += width[i] + 2
+				if columns[i].rank > columns[worst].rank || !shown[worst] {
+					worst = i
+				}
+			}
+		}
+		if all <= s.columns || columns[worst].rank == 0 {
+			break
+		}
+		shown[worst] = false
+	}
+	row := func(st style, cells func(i int) string) {
+		text := ""
+		for i := range last {
+			if shown[i] {
+				text += fmt.Sprintf("%*s  ", width[i], cells(i))
+			}
+		}
+		s.add(st, "%s%s", text, cells(last))
+	}
+	s.add(plain, "")
+	row(heading, func(i int) string { return columns[i].head })
+	for j, r := range rows {
+		if s.rows > 0 && j >= most {
+			s.add(plain, "and %d more", len(rows)-j)
+			break
+		}
+		st := plain
+		if bad != nil && bad(j) {
+			st = alarm
+		}
+		row(st, func(i int) string { return r[i] })
+	}
+}
+
+// figures are the warnings and the four figures with their last five minutes.
+func (s *screen) figures() {
+	now, ago := s.now, s.ago
+	span := "no rates yet"
+	switch {
+	case s.seconds > 55:
+		span = "rates of the last minute"
+	case s.known:
+		span = fmt.Sprintf("rates of the last %.0f s", s.seconds)
+	}
+	s.add(heading, "lwango %s", now.Version)
+	s.list(fmt.Sprintf("process %d,", now.PID), []string{"up " + fmt.Sprint(
+		time.Duration(now.Uptime*float64(time.Second)).Round(time.Second)), span})
+	for i, w := range now.Warnings {
+		if s.rows > 0 && i == 5 && len(now.Warnings) > 6 {
+			s.add(alarm, "! And %d more.", len(now.Warnings)-i)
+			break
+		}
+		s.add(alarm, "! %s", w)
+	}
+	s.add(plain, "")
+	recent := now.Recent
+	if recent == nil {
+		recent = new(metrics.Recent)
+	}
+	q := &now.Requests
+	p99 := "-"
+	if t := s.quantile(now.Times(), ago.Times(), .99); t != "" && s.known {
+		p99 = t
+	}
+	for _, f := range []struct {
+		name, value string
+		points      []float64
+		text        func(float64) string
+	}{
+		{"requests/s", s.rate(q.Total, ago.Requests.Total, short), recent.Requests, short},
+		{"errors/s", s.rate(q.Errors, ago.Requests.Errors, short), recent.Errors, short},
+		{"99 % within", p99, recent.P99, seconds},
+		{"connections", whole(float64(now.Connections.Open)), recent.Connections, whole},
+	} {
+		chart, highest := s.chart(f.points)
+		text := fmt.Sprintf("%-11s %9s", f.name, f.value)
+		if chart != "" {
+			text += "  " + chart
+			if s.columns == 0 || s.columns >= 100 {
+				text += "  highest " + f.text(highest)
+			}
+		}
+		s.add(plain, "%s", text)
+	}
+}
+
+var bars = []rune("▁▂▃▄▅▆▇█")
+
+// chart draws points, and returns the highest. Where there is no room, each bar is for several
+// points, and as high as the highest of them.
+func (s *screen) chart(points []float64) (text string, highest float64) {
+	const beside = 23 // columns
+	each := 1
+	if s.columns > 0 && s.columns < beside+len(points) {
+		each = (len(points)-1)/max(s.columns-beside, 1) + 1
+	}
+	for _, p := range points {
+		highest = max(highest, p)
+	}
+	for part := range slices.Chunk(points, each) {
+		most := slices.Max(part)
+		switch {
+		case most < 0:
+			text += " "
+		case most == 0 || highest == 0:
+			text += string(bars[0])
+		default:
+			text += string(bars[1+int(most/highest*6)])
+		}
+	}
+	return text, highest
+}
+
+// quantile is the time within which the share of the handlers ended that have since ago; "": none
+// has ended.
+func (s *screen) quantile(now, ago []int64, share float64) string {
+	times := slices.Clone(now)
+	for i := range min(len(ago), len(times)) {
+		times[i] -= ago[i]
+	}
+	q, more := metrics.Quantile(times, share)
+	switch {
+	case q == metrics.Unknown:
+		return ""
+	case more:
+		return "> " + seconds(q)
+	}
+	return seconds(q)
+}
+
+// routes shows those with errors first, then the busiest.
+func (s *screen) routes() {
+	if !s.known {
+		return
+	}
+	var busy []metrics.Route
+	for _, r := range s.now.Routes {
 		var b metrics.Route
-		for j := range before.Routes {
-			if o := &before.Routes[j]; o.Site == r.Site && o.Route == r.Route {
-				b = *o
+		for _, o := range s.ago.Routes {
+			if o.Site == r.Site && o.Route == r.Route {
+				b = o
 			}
 		}
-		add("%10d %9s %8d %8d %8d %10v  %s", r.Requests(),
-			rate(allKnown, r.Requests(), b.Requests(), tenths), r.Status[4], r.Status[5], r.Status[0],
-			time.Duration(mean(r)*float64(time.Second)).Round(10*time.Nanosecond),
-			cmp.Or(r.Site, "(no site)")+" "+cmp.Or(r.Route, "(no route)"))
-	}
-	if len(now.Streams) > 0 {
-		add("")
-		add("%8s %10s %8s %8s %10s %10s  %s", "OPEN", "ACCEPTED", "REFUSED", "FAILED", "RECEIVED", "SENT",
-			"STREAM")
-	}
-	for _, s := range now.Streams {
-		add("%8d %10d %8d %8d %10s %10s  %s", s.Open, s.Accepted, s.Refused, s.Failed,
-			size(float64(s.Got)), size(float64(s.Sent)), s.Address)
-	}
-	now.ByKind(func(all []*metrics.Counted) {
-		head := ""
-		for _, n := range all[0].Counts {
-			head += fmt.Sprintf("%10s  ", strings.ToUpper(n.Name))
+		for i := range r.Status {
+			r.Status[i] -= b.Status[i]
 		}
-		add("")
-		add("%s%s", head, strings.ToUpper(all[0].Kind))
-		for _, c := range all {
-			line := ""
-			for _, n := range c.Counts {
-				line += fmt.Sprintf("%*d  ", max(10, len(n.Name)), n.Value)
-			}
-			add("%s%s %s %s", line, cmp.Or(c.Site, "(no site)"), cmp.Or(c.Route, "(no route)"), c.Of)
+		r.Times = slices.Clone(r.Times)
+		for i := range b.Times {
+			r.Times[i] -= b.Times[i]
 		}
+		r.Spent -= b.Spent
+		r.Sent -= b.Sent
+		if r.Requests() > 0 {
+			busy = append(busy, r)
+		}
+	}
+	slices.SortStableFunc(busy, func(a, b metrics.Route) int {
+		return cmp.Or(cmp.Compare(b.Status[5], a.Status[5]), cmp.Compare(b.Requests(), a.Requests()))
 	})
-	lines = append(lines, cacheLines(before, now, func(now, old int64) string {
-		return rate(!first, now, old, tenths)
-	})...)
-	if len(now.Upstreams) > 0 {
-		add("")
-		add("%-8s %8s %8s %8s  %s", "STATE", "ACTIVE", "IDLE", "WAITING", "UPSTREAM")
+	var rows [][]string
+	for i := range busy {
+		r := &busy[i]
+		mean := ""
+		if n := r.Calls(); n > 0 {
+			mean = seconds(r.Spent / float64(n))
+		}
+		rows = append(rows, []string{s.rate(r.Requests(), 0, short), whole(float64(r.Status[5])),
+			whole(float64(r.Status[4])), whole(float64(r.Status[0])), mean, s.quantile(r.Times, nil, .99),
+			s.rate(r.Sent, 0, size), place(r.Site, r.Route)})
 	}
-	for _, u := range now.Upstreams {
-		add("%-8s %8d %8d %8d  %s of %s %s", u.Shown(), u.Active, u.Idle, u.Waiting, u.Address, u.Site,
-			u.Route)
-	}
-	if len(now.Stalls) > 0 {
-		add("")
-		add("%-8s %4s %10s  %s", "STALL", "LOOP", "HELD", "PLACE")
-	}
-	for _, s := range slices.Backward(now.Stalls) {
-		add("%-8s %4d %10v  %s", s.Since.Local().Format(time.TimeOnly), s.Loop,
-			time.Duration(s.Held*float64(time.Second)).Round(time.Millisecond), s.Place)
-	}
-	return lines
+	s.table([]column{{"REQ/S", 0}, {"5XX", 0}, {"4XX", 2}, {"LEFT", 3}, {"MEAN", 4}, {"99 %", 1},
+		{"SENT/S", 5}, {"ROUTE", 0}}, rows, max(s.rows/3, 5),
+		func(i int) bool { return busy[i].Status[5] > 0 })
 }
 
-// cacheLines returns the lines of the cache, if routes keep answers: for the store, and for each
-// route.
-func cacheLines(before, now *metrics.Snapshot, rate func(now, old int64) string) (lines []string) {
-	add := func(format string, args ...any) {
-		lines = append(lines, clean(fmt.Sprintf(format, args...)))
+// upstreams shows each once, however many routes use it, unless they find it in different states.
+func (s *screen) upstreams() {
+	type id struct{ address, state string }
+	used := map[id]int{}
+	var all []metrics.Upstream
+	for i := range s.now.Upstreams {
+		u := &s.now.Upstreams[i]
+		at := id{u.Address, u.Shown()}
+		if used[at]++; used[at] == 1 {
+			all = append(all, *u)
+		}
 	}
-	c, old := now.Cache, cmp.Or(before.Cache, new(metrics.Cache))
+	order := []string{"failed", "disabled", "drained", "up"}
+	slices.SortStableFunc(all, func(a, b metrics.Upstream) int {
+		return cmp.Or(cmp.Compare(slices.Index(order, a.Shown()), slices.Index(order, b.Shown())),
+			cmp.Compare(a.Address, b.Address))
+	})
+	var rows [][]string
+	for i := range all {
+		u := &all[i]
+		var b metrics.Upstream
+		for _, o := range s.ago.Upstreams {
+			if o.Address == u.Address {
+				b = o
+				break
+			}
+		}
+		failed := func(u *metrics.Upstream) int64 {
+			return u.Failures.Connect + u.Failures.Silent + u.Failures.Status
+		}
+		name := u.Address + " of " + place(u.Site, u.Route)
+		if n := used[id{u.Address, u.Shown()}] - 1; n > 0 {
+			name += fmt.Sprintf(" and %d more", n)
+		}
+		rows = append(rows, []string{u.Shown(), s.rate(u.Requests, b.Requests, short),
+			s.count(failed(u), failed(&b)), s.quantile(u.Times, b.Times, .99), strconv.Itoa(u.Active),
+			strconv.Itoa(u.Idle), strconv.Itoa(u.Waiting), name})
+	}
+	s.table([]column{{"STATE", 0}, {"REQ/S", 0}, {"FAILED", 1}, {"99 %", 4}, {"ACTIVE", 2},
+		{"IDLE", 5}, {"WAITING", 3}, {"UPSTREAM", 0}}, rows, max(s.rows/4, 4),
+		func(i int) bool { return all[i].Shown() == "failed" })
+}
+
+// cache shows the store, and what it has answered for each route.
+func (s *screen) cache() {
+	c, ago := s.now.Cache, cmp.Or(s.ago.Cache, new(metrics.Cache))
 	if c == nil {
-		return nil
+		return
 	}
-	add("")
-	add("cache       %d in memory, %s; %d on disk, %s; %d filling, %s/s kept", c.MemoryObjects,
-		size(float64(c.MemoryBytes)), c.DiskObjects, size(float64(c.DiskBytes)), c.Filling,
-		rate(int64(c.Fills), int64(old.Fills)))
-	add("            %d kept in all, %d not kept, %d evicted, %d purged, %d damaged, %d failed",
-		c.Fills, c.Dropped, c.Evicted, c.Purged, c.Damaged, c.Failed)
-	for i := range now.Routes {
-		r := &now.Routes[i]
-		if r.Cache == nil {
+	s.add(plain, "")
+	parts := []string{fmt.Sprintf("%d in memory (%s)", c.MemoryObjects, size(float64(c.MemoryBytes))),
+		fmt.Sprintf("%d on disk (%s)", c.DiskObjects, size(float64(c.DiskBytes))),
+		fmt.Sprintf("%d filling", c.Filling), s.rate(int64(c.Fills), int64(ago.Fills), short) + "/s kept"}
+	for _, n := range []struct {
+		what     string
+		now, ago uint64
+	}{{"not kept", c.Dropped, ago.Dropped}, {"evicted", c.Evicted, ago.Evicted},
+		{"purged", c.Purged, ago.Purged}, {"damaged", c.Damaged, ago.Damaged},
+		{"failed", c.Failed, ago.Failed}} {
+		if n.now > n.ago && s.known {
+			parts = append(parts, fmt.Sprintf("%d %s", n.now-n.ago, n.what))
+		}
+	}
+	s.list("cache      ", parts)
+	for i := range s.now.Routes {
+		r := &s.now.Routes[i]
+		var before map[string]int64
+		for _, o := range s.ago.Routes {
+			if o.Site == r.Site && o.Route == r.Route {
+				before = o.Cache
+			}
+		}
+		parts := []string{}
+		for _, use := range slices.Sorted(maps.Keys(r.Cache)) {
+			if n := r.Cache[use] - before[use]; n > 0 && s.known {
+				parts = append(parts, fmt.Sprintf("%d %s", n, use))
+			}
+		}
+		if len(parts) > 0 {
+			s.add(plain, "            %s: %s", place(r.Site, r.Route), strings.Join(parts, ", "))
+		}
+	}
+}
+
+func (s *screen) streams() {
+	var rows [][]string
+	for _, st := range s.now.Streams {
+		var b metrics.Stream
+		for _, o := range s.ago.Streams {
+			if o.Address == st.Address {
+				b = o
+			}
+		}
+		rows = append(rows, []string{strconv.FormatInt(st.Open, 10),
+			s.rate(st.Accepted, b.Accepted, short), s.count(st.Refused, b.Refused),
+			s.count(st.Failed, b.Failed), s.rate(st.Got, b.Got, size), s.rate(st.Sent, b.Sent, size),
+			st.Address})
+	}
+	s.table([]column{{"OPEN", 0}, {"ACCEPTED/S", 1}, {"REFUSED", 3}, {"FAILED", 2}, {"RECEIVED/S", 4},
+		{"SENT/S", 5}, {"STREAM", 0}}, rows, 5, nil)
+}
+
+// handlers shows what handlers count of themselves. Only they know which of that are counters, so
+// it is as it is now.
+func (s *screen) handlers() {
+	s.now.ByKind(func(all []*metrics.Counted) {
+		var columns []column
+		for i, n := range all[0].Counts {
+			columns = append(columns, column{strings.ToUpper(n.Name), i})
+		}
+		var rows [][]string
+		for _, c := range all {
+			var row []string
+			for _, n := range c.Counts {
+				row = append(row, strconv.FormatInt(n.Value, 10))
+			}
+			rows = append(rows, append(row, strings.TrimSpace(place(c.Site, c.Route)+" "+c.Of)))
+		}
+		s.table(append(columns, column{strings.ToUpper(all[0].Kind), 0}), rows, 5, nil)
+	})
+}
+
+// server shows the parts of the connections, and the process.
+func (s *screen) server() {
+	c, q, b := &s.now.Connections, &s.now.Requests, s.ago
+	s.add(plain, "")
+	parts := []string{fmt.Sprintf("%d idle", c.Idle), fmt.Sprintf("%d busy", c.Busy)}
+	some := func(n int64, what string) {
+		if n > 0 {
+			parts = append(parts, fmt.Sprintf("%d %s", n, what))
+		}
+	}
+	some(c.Hijacked, "hijacked")
+	some(c.Lingering, "lingering")
+	some(c.Refusing, "refusing")
+	some(c.HTTP2, "of HTTP/2")
+	some(c.Streams, "streams")
+	parts = append(parts, s.rate(c.Accepted, b.Connections.Accepted, short)+"/s accepted")
+	s.list("connections", parts)
+	parts = []string{s.rate(q.Sent, b.Requests.Sent, size) + "/s sent",
+		s.rate(q.Got, b.Requests.Got, size) + "/s received"}
+	if s.known {
+		some(c.Resets-b.Connections.Resets, "resets")
+		some(c.FailedHandshakes-b.Connections.FailedHandshakes, "failed handshakes")
+		some(q.Panics-b.Requests.Panics, "panics")
+	}
+	some(int64(s.now.Handshakes.Waiting), "handshakes wait")
+	some(int64(s.now.Passwords.Waiting), "passwords wait")
+	s.list("traffic    ", append(parts, fmt.Sprintf("requests running: %d", q.Running)))
+	parts = []string{size(float64(s.now.HeapBytes)) + " heap"}
+	if n := s.now.SpoolBytes; n > 0 {
+		parts = append(parts, size(float64(n))+" spool")
+	}
+	parts = append(parts, fmt.Sprintf("%d goroutines", s.now.Goroutines))
+	if t := &s.now.Topics; t.Count > 0 {
+		parts = append(parts, fmt.Sprintf("%d topics with %d subscriptions", t.Count, t.Subscribers))
+	}
+	s.list("memory     ", parts)
+}
+
+func (s *screen) loops() {
+	var rows [][]string
+	for i, l := range s.now.Loops {
+		id := strconv.Itoa(l.Loop)
+		if !l.Answered {
+			rows = append(rows, []string{"-", "-", "-", "-", "-", "-", "-", strconv.FormatInt(l.Stalls, 10),
+				id + " held up by a handler"})
 			continue
 		}
-		line := "            "
-		for _, use := range slices.Sorted(maps.Keys(r.Cache)) {
-			line += fmt.Sprintf("%d %s, ", r.Cache[use], use)
+		busy, wakeups, resumes := "-", "-", "-"
+		if s.known && i < len(s.ago.Loops) {
+			b := &s.ago.Loops[i]
+			if age := l.Age - b.Age; b.Answered && age > 0 {
+				busy = whole(100*min(max((l.Busy-b.Busy)/age, 0), 1)) + " %"
+				wakeups = s.rate(l.Wakeup, b.Wakeup, short)
+				resumes = s.rate(l.Resume, b.Resume, short)
+			}
 		}
-		add("%s  %s %s", strings.TrimSuffix(line, ", "), cmp.Or(r.Site, "(no site)"),
-			cmp.Or(r.Route, "(no route)"))
+		rows = append(rows, []string{busy, wakeups, resumes, strconv.Itoa(l.Threads),
+			strconv.Itoa(l.Coroutines), strconv.Itoa(l.Timers), strconv.Itoa(l.Workers),
+			strconv.FormatInt(l.Stalls, 10), id})
 	}
-	return lines
+	s.table([]column{{"BUSY", 0}, {"WAKE-UPS/S", 3}, {"RESUMES/S", 2}, {"THREADS", 4}, {"COROS", 5},
+		{"TIMERS", 7}, {"WORKERS", 6}, {"STALLS", 1}, {"LOOP", 0}}, rows, len(rows),
+		func(i int) bool { return !s.now.Loops[i].Answered })
 }
 
-func mean(r *metrics.Route) float64 { return r.Spent / float64(max(r.Calls(), 1)) }
+func (s *screen) stalls() {
+	var rows [][]string
+	for _, st := range slices.Backward(s.now.Stalls) {
+		rows = append(rows, []string{st.Since.Local().Format(time.TimeOnly), strconv.Itoa(st.Loop),
+			seconds(st.Held), st.Place})
+	}
+	s.table([]column{{"STALL", 0}, {"LOOP", 1}, {"HELD", 0}, {"PLACE", 0}}, rows, len(rows), nil)
+}
 
-func whole(n float64) string { return strconv.FormatFloat(n, 'f', 0, 64) }
+// place names a route. What no site or no route answers has empty names.
+func place(site, route string) string {
+	return cmp.Or(site, "(no site)") + " " + cmp.Or(route, "(no route)")
+}
 
-func tenths(n float64) string { return strconv.FormatFloat(n, 'f', 1, 64) }
+// whole is a number with commas.
+func whole(n float64) string {
+	text := strconv.FormatFloat(n, 'f', 0, 64)
+	for i := len(text) - 3; i > 0; i -= 3 {
+		text = text[:i] + "," + text[i:]
+	}
+	return text
+}
 
-// size is a number of bytes with a unit.
-func size(n float64) string {
-	units := []string{"B", "KiB", "MiB", "GiB", "TiB"}
+// short is a rate: small ones have decimals.
+func short(n float64) string {
+	switch {
+	case n == 0 || n >= 9.95:
+		return whole(n)
+	case n >= 0.095:
+		return strconv.FormatFloat(n, 'f', 1, 64)
+	}
+	return strconv.FormatFloat(n, 'f', 2, 64)
+}
+
+// scaled is n in the largest unit of which it has one; each is base times the one before.
+func scaled(n, base float64, units ...string) string {
 	i := 0
-	for ; n >= 1024 && i < len(units)-1; i++ {
-		n /= 1024
+	for ; n >= base*0.9995 && i < len(units)-1; i++ {
+		n /= base
 	}
-	if i == 0 {
-		return fmt.Sprintf("%.0f B", n)
+	if i > 0 && n < 9.95 {
+		return strconv.FormatFloat(n, 'f', 1, 64) + " " + units[i]
 	}
-	return fmt.Sprintf("%.1f %s", n, units[i])
+	return strconv.FormatFloat(n, 'f', 0, 64) + " " + units[i]
 }
+
+// seconds is a time with a unit, size a number of bytes with one.
+func seconds(n float64) string { return scaled(n*1e6, 1000, "µs", "ms", "s") }
+
+func size(n float64) string { return scaled(n, 1024, "B", "KiB", "MiB", "GiB", "TiB") }

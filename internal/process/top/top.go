@@ -24,17 +24,15 @@ import (
 
 const usage = `usage: lwango top [-1] [ADDRESS]
 
-Shows what a running server says of itself, once a second, until q or Ctrl-C. If the output is no
-terminal, or with -1, it looks twice, a second apart, and prints that once.
+Shows what a running server says of itself, once a second, until q or Ctrl-C: of the last minute, and
+charts of the last five. If the output is no terminal, or with -1, it prints that once.
 
   ADDRESS  of a route with module = "status": http://host:port/prefix, https://..., or
            unix:/path/of/socket:/prefix; without it, http://127.0.0.1:8080/status
 `
 
-// interval is the time between two requests. It is a variable only for the tests.
-var interval = time.Second
-
 const (
+	interval     = time.Second     // between two requests
 	fetchTimeout = 5 * time.Second // of a request
 	largest      = 64 << 20        // bytes of an answer
 )
@@ -67,20 +65,15 @@ func Main(args []string, in, out *os.File, stderr io.Writer) int {
 	defer stop()
 	_, err = unix.IoctlGetWinsize(int(out.Fd()), unix.TIOCGWINSZ)
 	if once || err != nil {
-		before, err := s.fetch(ctx)
-		if err == nil {
-			select {
-			case <-time.After(interval):
-			case <-ctx.Done():
-			}
-			var now *metrics.Snapshot
-			if now, err = s.fetch(ctx); err == nil {
-				fmt.Fprint(out, strings.Join(render(before, now), "\n")+"\n")
-				return 0
-			}
+		now, err := s.fetch(ctx)
+		if err != nil {
+			fmt.Fprintf(stderr, "lwango top: %v\n", err)
+			return 1
 		}
-		fmt.Fprintf(stderr, "lwango top: %v\n", err)
-		return 1
+		for _, l := range render(now, 0, 0) {
+			fmt.Fprintln(out, l.text)
+		}
+		return 0
 	}
 	return s.watch(ctx, in, out)
 }
@@ -143,6 +136,7 @@ func (s *source) fetch(ctx context.Context) (*metrics.Snapshot, error) {
 const (
 	enterScreen, leaveScreen               = "\x1b[?1049h\x1b[?25l", "\x1b[?25h\x1b[?1049l"
 	cursorHome, clearToLineEnd, clearBelow = "\x1b[H", "\x1b[K", "\x1b[J"
+	endStyle                               = "\x1b[0m"
 )
 
 // watch draws until ctx ends or q is pressed.
@@ -169,18 +163,19 @@ func (s *source) watch(ctx context.Context, in, out *os.File) int {
 	defer fmt.Fprint(out, leaveScreen)
 	tick := time.NewTicker(interval)
 	defer tick.Stop()
-	var before *metrics.Snapshot
 	for {
 		now, err := s.fetch(ctx)
-		var lines []string
+		rows, columns := room(out)
+		var lines []line
 		if err == nil {
-			lines = render(before, now)
-			before = now
+			lines = render(now, columns, rows)
 		} else if !errors.Is(err, context.Canceled) {
-			lines = []string{"no answer: " + clean(err.Error())}
+			failed := &screen{columns: columns}
+			failed.add(alarm, "no answer: %v", err)
+			lines = failed.lines
 		}
 		if ctx.Err() == nil {
-			draw(out, lines)
+			draw(out, lines[:min(len(lines), rows)])
 		}
 		select {
 		case <-tick.C:
@@ -190,22 +185,29 @@ func (s *source) watch(ctx context.Context, in, out *os.File) int {
 	}
 }
 
-// draw shows the lines for which the terminal has room, in one write.
-func draw(out *os.File, lines []string) {
-	rows, columns := 24, 80
-	if size, err := unix.IoctlGetWinsize(int(out.Fd()), unix.TIOCGWINSZ); err == nil && size.Row > 0 &&
-		size.Col > 0 {
-		rows, columns = int(size.Row), int(size.Col)
+// room is the size of a terminal.
+func room(out *os.File) (rows, columns int) {
+	size, err := unix.IoctlGetWinsize(int(out.Fd()), unix.TIOCGWINSZ)
+	if err != nil || size.Row == 0 || size.Col == 0 {
+		return 24, 80
 	}
+	return int(size.Row), int(size.Col)
+}
+
+// draw shows lines, for which there is room, in one write. With NO_COLOR in the environment they
+// have no style.
+func draw(out *os.File, lines []line) {
 	b := []byte(cursorHome)
-	for i, line := range lines[:min(len(lines), rows)] {
+	for i, l := range lines {
 		if i > 0 {
 			b = append(b, "\r\n"...)
 		}
-		if r := []rune(line); len(r) > columns {
-			line = string(r[:columns])
+		if l.style != plain && os.Getenv("NO_COLOR") == "" {
+			b = append(b, string(l.style)+l.text+endStyle...)
+		} else {
+			b = append(b, l.text...)
 		}
-		b = append(b, line+clearToLineEnd...)
+		b = append(b, clearToLineEnd...)
 	}
 	_, _ = out.Write(append(b, clearBelow...))
 }

@@ -9,10 +9,9 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
-	"slices"
+	"regexp"
 	"strconv"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -23,44 +22,55 @@ import (
 	"github.com/lwango/lwango/internal/test/wait"
 )
 
-var snapshot = metrics.Snapshot{Version: "v1", PID: 7, Uptime: 100, Time: time.Now(),
-	Requests:    metrics.Requests{Total: 1000, Running: 1},
-	Connections: metrics.Connections{Open: 3, Idle: 2, Busy: 1, FailedHandshakes: 4},
-	Handshakes:  metrics.Slots{Taken: 1, Waiting: 5},
-	Loops:       []metrics.Loop{{Answered: true, Age: 100, Busy: 25}, {Loop: 1, Stalls: 2}},
-	Routes: []metrics.Route{
-		{Site: "*", Route: "/quick", Status: [6]int64{2: 5}, Times: []int64{5}, Spent: 0.001,
-			Cache: map[string]int64{"hit": 12, "miss": 3}},
-		{Site: "*", Route: "/slow\x1b[31m", Status: [6]int64{5: 2}, Times: []int64{2}, Spent: 4},
-	},
-	Cache: &metrics.Cache{MemoryObjects: 3, MemoryBytes: 2048, DiskObjects: 4, DiskBytes: 4096,
-		Filling: 1, Fills: 9, Dropped: 8,
-		Evicted: 7, Purged: 6, Damaged: 5, Failed: 2},
-	Streams: []metrics.Stream{
-		{Address: "*:5432", Open: 3, Accepted: 12, Refused: 4, Failed: 5, Got: 2048, Sent: 10}},
-	Handlers: []metrics.Counted{{Kind: "mirror", Site: "*", Route: "/m", Of: "/next",
-		Counts: []metrics.Count{{Name: "requests", Value: 7}, {Name: "dropped_busy", Value: 8}}}},
-	Upstreams: []metrics.Upstream{{Site: "*", Route: "/p", Address: "127.0.0.1:9"}},
-	Stalls:    []metrics.Stall{{Loop: 1, Held: 0.25, Place: "main.compute main.go:3"}},
-}
+// snapshot is a server that has done half of all in the last minute.
+var snapshot = func() metrics.Snapshot {
+	ago := metrics.Snapshot{Uptime: 40, PID: 7,
+		Requests: metrics.Requests{Total: 400, Errors: 1},
+		Loops:    []metrics.Loop{{Answered: true, Age: 40, Busy: 10}, {Loop: 1, Answered: true}},
+		Routes: []metrics.Route{{Site: "*", Route: "/quick", Status: [6]int64{2: 5}, Times: []int64{5},
+			Spent: 0.001, Cache: map[string]int64{"hit": 7, "miss": 3}},
+			{Site: "*", Route: "/unused", Status: [6]int64{2: 9}, Times: []int64{9}}},
+		Upstreams: []metrics.Upstream{{Site: "*", Route: "/p", Address: "127.0.0.1:9", Requests: 40}},
+		Cache:     &metrics.Cache{Fills: 3, Dropped: 8, Evicted: 1},
+		Streams:   []metrics.Stream{{Address: "*:5432", Accepted: 6, Refused: 4}}}
+	return metrics.Snapshot{Version: "v1", PID: 7, Uptime: 100, Time: time.Now(), MinuteAgo: &ago,
+		Recent: &metrics.Recent{Interval: 5, Requests: []float64{metrics.Unknown, 0, 1, 20},
+			Errors: []float64{0, 0, 0, 0}, P99: []float64{0.001, 0.002, 0.001, 0.004},
+			Connections: []float64{3, 3, 3, 3}},
+		Warnings:    []string{"Upstream 127.0.0.1:9 has failed."},
+		Requests:    metrics.Requests{Total: 1000, Errors: 4, Running: 1},
+		Connections: metrics.Connections{Open: 3, Idle: 2, Busy: 1, FailedHandshakes: 4},
+		Handshakes:  metrics.Slots{Taken: 1, Waiting: 5},
+		Loops:       []metrics.Loop{{Answered: true, Age: 100, Busy: 25}, {Loop: 1, Stalls: 2}},
+		Routes: []metrics.Route{
+			{Site: "*", Route: "/bad\x1b[31m", Status: [6]int64{5: 3}, Times: []int64{3}, Spent: 3},
+			{Site: "*", Route: "/quick", Status: [6]int64{2: 605}, Times: []int64{605}, Spent: 0.061,
+				Cache: map[string]int64{"hit": 12, "miss": 3}},
+			ago.Routes[1],
+		},
+		Cache: &metrics.Cache{MemoryObjects: 3, MemoryBytes: 2048, DiskObjects: 4, DiskBytes: 4096,
+			Filling: 1, Fills: 9, Dropped: 8, Evicted: 7},
+		Streams: []metrics.Stream{
+			{Address: "*:5432", Open: 3, Accepted: 18, Refused: 4, Failed: 5, Got: 122880, Sent: 60}},
+		Handlers: []metrics.Counted{{Kind: "mirror", Site: "*", Route: "/m", Of: "/next",
+			Counts: []metrics.Count{{Name: "requests", Value: 7}, {Name: "dropped_busy", Value: 8}}}},
+		Upstreams: []metrics.Upstream{
+			{Site: "*", Route: "/q", Address: "127.0.0.1:8", Up: true},
+			{Site: "*", Route: "/p", Address: "127.0.0.1:9", Requests: 100,
+				Failures: metrics.Failures{Connect: 2}},
+			{Site: "*", Route: "/q", Address: "127.0.0.1:9", Requests: 100,
+				Failures: metrics.Failures{Connect: 2}}},
+		Stalls: []metrics.Stall{{Loop: 1, Held: 0.25, Place: "main.compute main.go:3"}},
+	}
+}()
 
-// serve answers each second look as a second later.
 func serve(w http.ResponseWriter, r *http.Request) {
 	if r.URL.Path != "/status/json" {
 		http.NotFound(w, r)
 		return
 	}
-	now := snapshot
-	if looks.Add(1)%2 == 0 {
-		now.Time, now.Uptime = now.Time.Add(time.Second), 101
-		now.Requests.Total += 10
-		now.Loops = slices.Clone(now.Loops)
-		now.Loops[0].Age, now.Loops[0].Busy = 101, 25.5
-	}
-	_ = json.NewEncoder(w).Encode(now)
+	_ = json.NewEncoder(w).Encode(snapshot)
 }
-
-var looks atomic.Int64
 
 // run runs the command with a pipe as its output.
 func run(t *testing.T, args ...string) (code int, out, errors string) {
@@ -73,9 +83,8 @@ func run(t *testing.T, args ...string) (code int, out, errors string) {
 	return code, string(text), said.String()
 }
 
+// TestOnce: into a pipe it prints all that there is, in full, and ends.
 func TestOnce(t *testing.T) {
-	defer func(was time.Duration) { interval = was }(interval)
-	interval = time.Millisecond
 	tcp := httptest.NewServer(http.HandlerFunc(serve))
 	defer tcp.Close()
 	path := filepath.Join(t.TempDir(), "s")
@@ -88,78 +97,95 @@ func TestOnce(t *testing.T) {
 		if code != 0 || errors != "" {
 			t.Errorf("%s: %d, %s", address, code, errors)
 		}
-		for _, want := range []string{"lwango v1, process 7, up 1m41s",
-			"requests    10.0/s, 1 running, 1010 in all",
-			"connections 3: 2 idle, 1 busy", "\nhandshakes  1 compute, 5 wait, 4 have failed;",
-			"   0  50.0%", "   1 does not answer", "failed  ", "main.compute main.go:3",
-			"\ncache       3 in memory, 2.0 KiB; 4 on disk, 4.0 KiB; 1 filling, 0.0/s kept\n" +
-				"            9 kept in all, 8 not kept, 7 evicted, 6 purged, 5 damaged, 2 failed\n" +
-				"            12 hit, 3 miss  * /quick\n",
-			"       3         12        4        5    2.0 KiB       10 B  *:5432",
-			"  REQUESTS  DROPPED_BUSY  MIRROR\n         7             8  * /m /next\n"} {
+		for _, want := range []string{
+			"lwango v1\nprocess 7, up 1m40s, rates of the last minute\n",
+			"! Upstream 127.0.0.1:9 has failed.\n",
+			"requests/s         10   ▁▂█  highest 20\n",
+			"errors/s         0.05  ▁▁▁▁  highest 0\n",
+			"99 % within     63 µs  ▃▅▃█  highest 4.0 ms\n",
+			"connections         3  ████  highest 3\n",
+			"REQ/S  5XX  4XX  LEFT    MEAN   99 %  SENT/S  ROUTE\n" +
+				" 0.05    3    0     0   1.0 s  63 µs     0 B  * /bad?[31m\n" +
+				"   10    0    0     0  100 µs  63 µs     0 B  * /quick\n",
+			" STATE  REQ/S  FAILED  99 %  ACTIVE  IDLE  WAITING  UPSTREAM\n" +
+				"failed    1.0       2             0     0        0  127.0.0.1:9 of * /p and 1 more\n" +
+				"    up      0       0             0     0        0  127.0.0.1:8 of * /q\n",
+			"cache       3 in memory (2.0 KiB), 4 on disk (4.0 KiB), 1 filling, 0.1/s kept, 6 evicted\n" +
+				"            * /quick: 5 hit\n",
+			"\nconnections 2 idle, 1 busy, 0/s accepted\n",
+			"4 failed handshakes, 5 handshakes wait",
+			"25 %           0          0        0      0       0        0       0  0\n",
+			"1 held up by a handler\n", "main.compute main.go:3",
+			"   3         0.2        0       5     2.0 KiB     1 B  *:5432\n",
+			"REQUESTS  DROPPED_BUSY  MIRROR\n       7             8  * /m /next\n"} {
 			if !strings.Contains(out, want) {
 				t.Errorf("%s: no %q in\n%s", address, want, out)
 			}
 		}
-		if slow, quick := strings.Index(out, "* /slow?[31m"), strings.Index(out, "* /quick"); slow < 0 ||
-			slow > quick {
-			t.Errorf("%s: the slowest route is not first, or controls the terminal:\n%q", address, out)
+		if strings.Contains(out, "/unused") {
+			t.Errorf("a route without requests:\n%s", out)
 		}
 	}
 }
 
-// TestFirstLook: before there is a second look, there are no rates. An average since the start of
-// the server is none.
-func TestFirstLook(t *testing.T) {
-	text := strings.Join(render(nil, &snapshot), "\n")
-	for _, want := range []string{"requests    -/s, 1 running, 1000 in all",
-		"bytes       -/s sent, -/s received",
-		"   0      -          -          -", "         5         -"} {
+// TestNoRates: without a look a minute ago there are no rates. An average since the start of the
+// server is none.
+func TestNoRates(t *testing.T) {
+	now := snapshot
+	now.MinuteAgo = nil
+	text := textOf(render(&now, 0, 0))
+	for _, want := range []string{"no rates yet", "requests/s          -", "errors/s            -",
+		"99 % within         -", "connections         3", " -/s accepted", " - "} {
 		if !strings.Contains(text, want) {
 			t.Errorf("no %q in\n%s", want, text)
 		}
 	}
-	other := snapshot
-	other.PID++
-	other.Time = other.Time.Add(time.Second)
-	if text := strings.Join(render(&snapshot, &other), "\n"); !strings.Contains(text,
-		"requests    -/s") {
-		t.Errorf("another process:\n%s", text)
+	if strings.Contains(text, "ROUTE") {
+		t.Errorf("routes since the start:\n%s", text)
 	}
 }
 
-// TestRatesAfterAHeldLoop: what a loop has counted before it did not answer is not taken for what
-// came since.
-func TestRatesAfterAHeldLoop(t *testing.T) {
-	before, now := snapshot, snapshot
-	now.Time = before.Time.Add(time.Second)
-	now.Loops = []metrics.Loop{{Answered: true, Age: 101, Busy: 25.5, Wakeup: 7},
-		{Loop: 1, Answered: true, Age: 101, Busy: 50, Wakeup: 5000, Resume: 6000}}
-	now.Requests.Total += 10
+func textOf(lines []line) (text string) {
+	for _, l := range lines {
+		text += l.text + "\n"
+	}
+	return text
+}
+
+// TestRoom: a narrow terminal gets the figures that matter most, and a name in full as long as it
+// has room; a wide one gets all of them.
+func TestRoom(t *testing.T) {
+	now := snapshot
+	for len(now.Recent.Requests) < 60 {
+		now.Recent.Requests = append(now.Recent.Requests, 10)
+	}
+	now.Routes = append(now.Routes[:3:3], metrics.Route{Site: "www.example.org",
+		Route: "/orders/by-customer", Status: [6]int64{2: 1000}, Times: []int64{1000}})
+	for i := range 100 {
+		now.Routes = append(now.Routes[:len(now.Routes):len(now.Routes)], metrics.Route{Site: "*",
+			Route: "/r" + strconv.Itoa(i), Status: [6]int64{2: 1}, Times: []int64{1}})
+	}
 	for _, c := range []struct {
-		before []metrics.Loop
-		want   []string
+		columns    int
+		want, none string
 	}{
-		{before.Loops, []string{"requests    -/s,", "bytes       -/s sent, -/s received",
-			"   0  50.0%          7          0", "   1      -          -          -",
-			"         5         -"}},
-		{[]metrics.Loop{before.Loops[0], {Loop: 1, Answered: true, Age: 100, Busy: 49, Wakeup: 4900}},
-			[]string{"requests    10.0/s,", "bytes       0 B/s sent", "   1 100.0%        100       6000",
-				"         5       0.0"}},
+		{140, "REQ/S  5XX  4XX  LEFT", ""},
+		{100, "REQ/S  5XX  4XX  LEFT    MEAN   99 %  SENT/S  ROUTE", ""},
+		{60, "REQ/S  5XX  4XX  LEFT   99 %  ROUTE", "MEAN"},
+		{40, "REQ/S  5XX  ROUTE", "LEFT"},
 	} {
-		before.Loops = c.before
-		text := strings.Join(render(&before, &now), "\n")
-		for _, want := range c.want {
-			if !strings.Contains(text, want) {
-				t.Errorf("no %q in\n%s", want, text)
+		lines := render(&now, c.columns, 30)
+		for _, l := range lines {
+			if n := len([]rune(l.text)); n > c.columns {
+				t.Errorf("%d columns: %d in %q", c.columns, n, l.text)
 			}
 		}
-	}
-	held := now
-	held.Time, held.Loops = now.Time.Add(time.Second), before.Loops[:1]
-	held.Loops = append(held.Loops, metrics.Loop{Loop: 1})
-	if text := strings.Join(render(&now, &held), "\n"); !strings.Contains(text, "requests    0.0/s") {
-		t.Errorf("while it does not answer:\n%s", text)
+		text := textOf(lines)
+		routes, _, _ := strings.Cut(text, "STATE")
+		if !strings.Contains(routes, c.want) || c.none != "" && strings.Contains(routes, c.none) ||
+			!strings.Contains(routes, "and 93 more") {
+			t.Errorf("%d columns:\n%s", c.columns, text)
+		}
 	}
 }
 
@@ -182,6 +208,8 @@ func TestMistakes(t *testing.T) {
 		}
 	}
 }
+
+var styles = regexp.MustCompile("\x1b\\[[0-9]*m")
 
 // TestTerminal: on a terminal it draws until q comes, and leaves the terminal as it was.
 func TestTerminal(t *testing.T) {
@@ -234,11 +262,12 @@ func TestTerminal(t *testing.T) {
 	text := strings.ReplaceAll(string(seen), "\r\r\n", "\r\n") // as the terminal makes of \n
 	first, _, _ := strings.Cut(strings.TrimPrefix(text, enterScreen+cursorHome), clearBelow)
 	if lines := strings.Split(first, "\r\n"); len(lines) != 8 ||
-		!strings.HasPrefix(lines[0], "lwango v1") {
+		!strings.HasPrefix(lines[0], string(heading)+"lwango v1") {
 		t.Errorf("%d lines: %q", len(lines), lines)
 	}
 	for _, line := range strings.Split(first, "\r\n") {
-		if len(strings.TrimSuffix(line, clearToLineEnd)) > 40 {
+		line = styles.ReplaceAllString(strings.TrimSuffix(line, clearToLineEnd), "")
+		if len([]rune(line)) > 40 {
 			t.Errorf("too long: %q", line)
 		}
 	}
