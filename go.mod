@@ -15,9 +15,10 @@ require (
 	github.com/gorilla/websocket v1.5.3
 	github.com/klauspost/compress v1.20.3
 	github.com/landlock-lsm/go-landlock v0.11.2
+	github.com/mholt/acmez/v3 v3.1.7
 	github.com/redis/go-redis/v9 v9.23.0
 	github.com/rogpeppe/go-internal v1.16.0
-	golang.org/x/crypto v0.45.0
+	golang.org/x/crypto v0.57.0
 	golang.org/x/sys v0.49.0
 )
 

@@ -140,13 +140,19 @@ type Listener struct {
 	Idle    time.Duration
 }
 
-// ACME says how to get certificates by ACME (RFC 8555), with the challenge tls-alpn-01: the
-// authority connects to port 443 of each name, which must lead to a listener that has ACME. Until
-// a name has its certificate, handshakes for it fail, and are logged.
+// ACME says how to get certificates by ACME (RFC 8555). The authority connects to port 443 of each
+// name, which must lead to a listener that has ACME, or to port 80, which must lead to one without
+// TLS (the challenges tls-alpn-01 and http-01). Until a name has its certificate, handshakes for it
+// fail, and are logged.
 type ACME struct {
-	Domains   []string // the names; each gets a certificate of its own
-	Email     string   // where the authority may write to; "": nowhere
-	Directory string   // the authority's URL; "": Let's Encrypt
+	// Domains are the names; each gets a certificate of its own. Names in one string, with spaces
+	// between them, get one together.
+	Domains   []string
+	Email     string // where the authority may write to; "": nowhere
+	Directory string // the authority's URL; "": Let's Encrypt
+	// Challenges are how names are proved, in turns: "tls-alpn-01", "http-01"; nil: those that the
+	// listeners can answer.
+	Challenges []string
 	// Cache is the folder of certificates and keys, whose parent exists; "": acme in $STATE_DIRECTORY
 	// or else the working directory. Servers of several processes may share one.
 	Cache string
@@ -242,8 +248,8 @@ func (s Server) source() config.Source {
 		code.Compress.On = new(bool)
 	}
 	if a := s.ACME; a != nil {
-		code.TLS.ACME = &certs.ACME{Email: a.Email, Domains: a.Domains, Directory: a.Directory,
-			Cache: a.Cache}
+		code.TLS.ACME = &certs.ACME{Email: a.Email, Domains: a.Domains, Cache: a.Cache,
+			Challenges: a.Challenges, Authority: certs.Authority{Directory: a.Directory}}
 	}
 	var wrong error
 	listeners := s.Listeners

@@ -126,10 +126,21 @@ func (site *Site) checkTLS(c *Config, context certs.Context) {
 	site.TLS.Check(context)
 }
 
-// checkObtains reports an acme by which no listener would get a certificate.
+// checkObtains reports an acme by which no listener would get a certificate, and challenges that no
+// listener answers.
 func (c *Config) checkObtains(s Source) {
 	a := c.TLS.ACME
-	if a == nil || len(a.Domains) == 0 || c.ACME() != nil {
+	if a == nil || len(a.Domains) == 0 {
+		return
+	}
+	if c.ACME() != nil {
+		clear, at80 := false, false
+		for _, l := range c.Listeners {
+			if !l.TLS.On() && l.TLS.Config == nil && l.Streams == nil && l.Stream == nil {
+				clear, at80 = true, at80 || l.Address.Port() == 80
+			}
+		}
+		c.acmeWarning = a.Clear(clear, at80)
 		return
 	}
 	no := "no [[listener]] has tls = { acme = true }"
@@ -146,6 +157,10 @@ func (c *Config) Certs() (all certs.Set) {
 	}
 	return all
 }
+
+// ACMEWarning says what the environment of the server must do so that certificates can be obtained;
+// "": nothing.
+func (c *Config) ACMEWarning() string { return c.acmeWarning }
 
 // ACME returns the settings by which certificates are obtained; nil: no listener needs any.
 func (c *Config) ACME() *certs.ACME {

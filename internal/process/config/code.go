@@ -33,6 +33,12 @@ func (s Source) override(c *Config, dir string) error {
 		c.code = settings.Parse("ACME", dir, "")
 		own := *a
 		own.Table, own.Domains = c.code.Root(), slices.Clone(a.Domains)
+		own.Authority.Table = own.Table
+		for _, name := range own.Challenges {
+			if !slices.Contains(certs.Challenges, name) {
+				own.Table.Errorf("challenges", "expected %q, found %q", certs.Challenges, name)
+			}
+		}
 		own.Check(dir, s.FoldersMade, false)
 		c.TLS.ACME = &own
 	}

@@ -159,6 +159,8 @@ type Config struct {
 	Background []func(context.Context)
 	End        func()
 
+	acmeWarning string
+
 	// Counted says that a handler needs requests counted by route. Upstreams has the upstreams of all
 	// handlers.
 	observer  atomic.Pointer[func() (*metrics.Snapshot, error)]

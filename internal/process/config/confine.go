@@ -200,6 +200,9 @@ func (c *Config) Files() (read, write []string) {
 		single = append(single, confpath.Join(c.Dir, pattern))
 	}
 	single = append(single, c.Certs().Paths()...)
+	if a := c.ACME(); a != nil {
+		single = append(single, a.Paths()...)
+	}
 	for _, l := range c.Listeners {
 		if l.Address.Network == "unix" && !strings.HasPrefix(l.Address.Name, "@") {
 			write = append(write, filepath.Dir(l.Address.Name))

@@ -168,6 +168,9 @@ func (p *Program) Main(ctx context.Context, o *Options, file string, stdout, std
 			fmt.Fprintf(stderr, "lwango: warning: the certificate %s (%s) %s\n", w.Cert, w.Position,
 				w.Problem)
 		}
+		if w := c.ACMEWarning(); w != "" {
+			fmt.Fprintf(stderr, "lwango: warning: tls.acme.challenges: %s\n", w)
+		}
 		if o.asked != "" {
 			if err := c.Explain(stdout, o.asked); err != nil {
 				fmt.Fprintf(stderr, "lwango: -u: %v\n", err)

@@ -5,8 +5,10 @@ import (
 	"fmt"
 	"log/slog"
 	"maps"
+	"net/http"
 	"os"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -291,7 +293,7 @@ func (s *server) connConfig() conn.Config {
 	c := s.config
 	cc := conn.Config{
 		Limits:          c.Limits,
-		Handler:         c.Router.Serve,
+		Handler:         s.handler(),
 		LargestBodySize: c.LargestBody,
 		Refuses:         true, // the router does
 		Count:           c.Counted,
@@ -326,6 +328,30 @@ func (s *server) connConfig() conn.Config {
 	return cc
 }
 
+// challengePath is below which path an authority looks for the proof of a name (RFC 8555 section
+// 8.3).
+const challengePath = "/.well-known/acme-challenge/"
+
+// handler returns the router. Where certificates are obtained, the proofs of names come before it:
+// a site may redirect all clients of http, ask for passwords, or not be there yet.
+func (s *server) handler() conn.Handler {
+	route := s.config.Router.Serve
+	if s.config.ACME() == nil {
+		return route
+	}
+	return func(req *conn.Request, resp *conn.Response) int {
+		if s.obtainer.Proving() && !req.Secure() {
+			token, ok := strings.CutPrefix(string(req.Layer().PathView()), challengePath)
+			if text, proof := s.obtainer.Proof(token); ok && proof {
+				resp.Header().Set("Content-Type", "application/octet-stream")
+				resp.SetBody([]byte(text))
+				return http.StatusOK
+			}
+		}
+		return route(req, resp)
+	}
+}
+
 // notice logs effects of the configuration that the operator may not expect.
 func (s *server) notice() {
 	if s.config.File == "" && s.source.Root == "" && s.source.Code == nil {
@@ -339,6 +365,9 @@ func (s *server) notice() {
 		}
 	}
 	s.warnOfCerts(time.Now())
+	if w := s.config.ACMEWarning(); w != "" {
+		s.own.Warn(w)
+	}
 }
 
 // announce logs that clients can connect. Scripts wait for this line.

@@ -1,9 +1,10 @@
 // Package acme is an authority for tests that gives certificates by ACME (RFC 8555). It verifies
-// names by the challenge tls-alpn-01 (RFC 8737), for which it really connects, and signatures,
-// nonces and the states of orders are as they are elsewhere.
+// names by the challenges tls-alpn-01 (RFC 8737) and http-01, for which it really connects, and
+// signatures, nonces and the states of orders are as they are elsewhere.
 //
 //	acme.go    the authority and its resources
-//	verify.go  tls-alpn-01
+//	verify.go  challenges
+//	renew.go   renewal information
 //	jws.go     signed requests
 package acme
 
@@ -35,6 +36,7 @@ type Server struct {
 
 	mu        sync.Mutex
 	target    string // what listens at port 443 of all names
+	clear     string // what listens at port 80 of all names
 	from, to  time.Duration
 	refuse    func(step, name string) *Problem
 	nonces    map[string]bool
@@ -42,6 +44,9 @@ type Server struct {
 	orders    []*order
 	asked     []string // the steps
 	badNonces int
+	keys      map[string][]byte // of external accounts, by identifier; nil: none is asked for
+	window    [2]time.Time      // in which certificates are to be renewed; zero: nothing is said
+	replaced  []string          // by orders
 }
 
 // Problem is an error as clients get it (RFC 7807, RFC 8555 section 6.7).
@@ -57,18 +62,29 @@ type account struct {
 	contact []string
 }
 
-// order is an order with its one authorization and its one challenge.
+// order is an order with an authorization for each name.
 type order struct {
 	account string
-	domain  string
-	token   string
+	names   []string
 	status  string // pending, ready, processing, valid, invalid
-	authz   string // pending, processing (only the challenge says so), valid, invalid
 	problem *Problem
 	cert    []byte
-
-	verified chan struct{} // closed when authz has become valid or invalid; nil: it is pending
+	authz   []*authz
 }
+
+// authz is an authorization. Its challenges have one token.
+type authz struct {
+	name    string
+	token   string
+	chosen  string // the challenge
+	status  string // pending, processing (only the challenge says so), valid, invalid
+	problem *Problem
+
+	verified chan struct{} // closed when status has become valid or invalid; nil: it is pending
+}
+
+// challenges are those that are offered.
+var challenges = []string{"http-01", "tls-alpn-01", "dns-01"}
 
 // New starts an authority, which ends with the test. Its certificates are valid from an hour before
 // for 90 days.
@@ -79,9 +95,10 @@ func New(t testing.TB) *Server {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /dir", s.directory)
 	mux.HandleFunc("/nonce", s.nonce)
+	mux.HandleFunc("GET /renewal/{id}", s.renewal)
 	for path, f := range map[string]func(*request) (int, any, *Problem){
 		"newAccount": s.newAccount, "account/{id}": s.updateAccount, "newOrder": s.newOrder,
-		"order/{id}": s.order, "authz/{id}": s.authz, "challenge/{id}": s.challenge,
+		"order/{id}": s.order, "authz/{id}/{n}": s.authz, "challenge/{id}/{n}/{type}": s.challenge,
 		"finalize/{id}": s.finalize, "cert/{id}": s.cert,
 	} {
 		step, _, _ := strings.Cut(path, "/")
@@ -107,11 +124,21 @@ func (s *Server) Verify(address string) {
 	s.target = address
 }
 
+// VerifyHTTP says what listens at port 80 of all names.
+func (s *Server) VerifyHTTP(address string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.clear = address
+}
+
 // listening waits until Verify has said what listens.
-func (s *Server) listening() string {
+func (s *Server) listening(challenge string) string {
 	for end := time.Now().Add(wait.Patience); ; time.Sleep(time.Millisecond) {
 		s.mu.Lock()
 		target := s.target
+		if challenge == "http-01" && target != "" {
+			target = s.clear
+		}
 		s.mu.Unlock()
 		if target != "" || time.Now().After(end) {
 			return target
@@ -164,6 +191,18 @@ func (s *Server) Contacts() (all []string) {
 	return all
 }
 
+// Tokens returns those of all challenges.
+func (s *Server) Tokens() (all []string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, o := range s.orders {
+		for _, z := range o.authz {
+			all = append(all, z.token)
+		}
+	}
+	return all
+}
+
 // refused says how a step is refused. The caller does not hold s.mu.
 func (s *Server) refused(step, name string) *Problem {
 	s.mu.Lock()
@@ -182,9 +221,15 @@ func (s *Server) directory(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	at := s.server.URL
-	writeJSON(w, http.StatusOK, map[string]any{"newNonce": at + "/nonce",
+	out := map[string]any{"newNonce": at + "/nonce",
 		"newAccount": at + "/newAccount", "newOrder": at + "/newOrder",
-		"meta": map[string]any{"termsOfService": at + "/terms"}})
+		"meta": map[string]any{"termsOfService": at + "/terms"}}
+	s.mu.Lock()
+	if !s.window[0].IsZero() {
+		out["renewalInfo"] = at + "/renewal"
+	}
+	s.mu.Unlock()
+	writeJSON(w, http.StatusOK, out)
 }
 
 func (s *Server) nonce(w http.ResponseWriter, r *http.Request) {
@@ -208,13 +253,14 @@ func (s *Server) signed(w http.ResponseWriter, r *http.Request, step string,
 	req, p := s.verifySignature(r, step == "newAccount")
 	if p == nil {
 		req.header = w.Header()
-		p = s.find(req, step, r.PathValue("id"))
+		req.challenge = r.PathValue("type")
+		p = s.find(req, step, r.PathValue("id"), r.PathValue("n"))
 	}
 	if p == nil {
 		p = s.refused(step, req.name)
 	}
 	if p == nil && step == "authz" {
-		s.await(r.Context(), req.order)
+		s.await(r.Context(), req.authz)
 	}
 	var status int
 	var body any
@@ -231,9 +277,9 @@ func (s *Server) signed(w http.ResponseWriter, r *http.Request, step string,
 }
 
 // await waits until a name is verified, if that has begun: the client asks but once a second.
-func (s *Server) await(ctx context.Context, o *order) {
+func (s *Server) await(ctx context.Context, z *authz) {
 	s.mu.Lock()
-	verified := o.verified
+	verified := z.verified
 	s.mu.Unlock()
 	if verified != nil {
 		select {
@@ -244,21 +290,24 @@ func (s *Server) await(ctx context.Context, o *order) {
 	}
 }
 
-// find finds the order that a request is about, and the name.
-func (s *Server) find(r *request, step, id string) *Problem {
+// find finds the order and the authorization that a request is about, and the name.
+func (s *Server) find(r *request, step, id, number string) *Problem {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if step == "newOrder" {
-		var in struct {
-			Identifiers []struct{ Type, Value string }
-		}
-		if p := r.decode(&in); p != nil {
+		if p := r.decode(&r.wanted); p != nil {
 			return p
 		}
-		if len(in.Identifiers) != 1 || in.Identifiers[0].Type != "dns" {
-			return problem(http.StatusBadRequest, "unsupportedIdentifier", "expected one dns name")
+		for _, i := range r.wanted.Identifiers {
+			if i.Type != "dns" {
+				return problem(http.StatusBadRequest, "unsupportedIdentifier", "expected dns names")
+			}
+			r.names = append(r.names, i.Value)
 		}
-		r.name = in.Identifiers[0].Value
+		if len(r.names) == 0 {
+			return problem(http.StatusBadRequest, "malformed", "expected a name")
+		}
+		r.name = r.names[0]
 	}
 	if id == "" || step == "account" {
 		return nil
@@ -267,7 +316,15 @@ func (s *Server) find(r *request, step, id string) *Problem {
 	if err != nil || n < 0 || n >= len(s.orders) || s.orders[n].account != r.account {
 		return problem(http.StatusNotFound, "malformed", "there is no such order")
 	}
-	r.order, r.id, r.name = s.orders[n], n, s.orders[n].domain
+	r.order, r.id, r.name = s.orders[n], n, s.orders[n].names[0]
+	if number == "" {
+		return nil
+	}
+	n, err = strconv.Atoi(number)
+	if err != nil || n < 0 || n >= len(r.order.authz) {
+		return problem(http.StatusNotFound, "malformed", "there is no such authorization")
+	}
+	r.authz, r.name = r.order.authz[n], r.order.authz[n].name
 	return nil
 }
 
@@ -275,6 +332,7 @@ func (s *Server) newAccount(r *request) (int, any, *Problem) {
 	var in struct {
 		Agreed  bool     `json:"termsOfServiceAgreed"`
 		Contact []string `json:"contact"`
+		Binding *signed  `json:"externalAccountBinding"`
 	}
 	if p := r.decode(&in); p != nil {
 		return 0, nil, p
@@ -284,6 +342,9 @@ func (s *Server) newAccount(r *request) (int, any, *Problem) {
 			r.header.Set("Location", url)
 			return http.StatusOK, map[string]any{"status": "valid", "contact": a.contact}, nil
 		}
+	}
+	if p := s.bound(in.Binding, r.key); p != nil {
+		return 0, nil, p
 	}
 	if !in.Agreed {
 		return 0, nil, problem(http.StatusForbidden, "userActionRequired", "agree to the terms")
@@ -308,8 +369,16 @@ func (s *Server) updateAccount(r *request) (int, any, *Problem) {
 }
 
 func (s *Server) newOrder(r *request) (int, any, *Problem) {
-	r.order, r.id = &order{account: r.account, domain: r.name, token: random(), status: "pending",
-		authz: "pending"}, len(s.orders)
+	r.order, r.id = &order{account: r.account, names: r.names, status: "pending"}, len(s.orders)
+	for _, name := range r.names {
+		r.order.authz = append(r.order.authz, &authz{name: name, token: random(), status: "pending"})
+	}
+	if id := r.wanted.Replaces; id != "" {
+		if slices.Contains(s.replaced, id) {
+			return 0, nil, problem(http.StatusConflict, "alreadyReplaced", "replaced already: "+id)
+		}
+		s.replaced = append(s.replaced, id)
+	}
 	s.orders = append(s.orders, r.order)
 	r.header.Set("Location", s.at("order", r.id))
 	return http.StatusCreated, s.describe(r), nil
@@ -321,9 +390,13 @@ func (s *Server) at(what string, id int) string {
 }
 
 func (s *Server) describe(r *request) any {
-	out := map[string]any{"status": r.order.status, "finalize": s.at("finalize", r.id),
-		"authorizations": []string{s.at("authz", r.id)},
-		"identifiers":    []any{map[string]string{"type": "dns", "value": r.order.domain}}}
+	out := map[string]any{"status": r.order.status, "finalize": s.at("finalize", r.id)}
+	var identifiers, all []any
+	for i, z := range r.order.authz {
+		identifiers = append(identifiers, map[string]string{"type": "dns", "value": z.name})
+		all = append(all, fmt.Sprintf("%s/%d", s.at("authz", r.id), i))
+	}
+	out["identifiers"], out["authorizations"] = identifiers, all
 	if r.order.status == "valid" {
 		out["certificate"] = s.at("cert", r.id)
 	}
@@ -342,46 +415,61 @@ func (s *Server) order(r *request) (int, any, *Problem) {
 }
 
 func (s *Server) authz(r *request) (int, any, *Problem) {
-	status := r.order.authz
+	z := r.authz
+	status := z.status
 	if status == "processing" {
 		status = "pending"
 	}
-	return http.StatusOK, map[string]any{"status": status,
-		"identifier": map[string]string{"type": "dns", "value": r.order.domain},
-		"challenges": []any{map[string]any{"type": "http-01", "status": "pending",
-			"url": s.at("http", r.id), "token": r.order.token}, s.describeChallenge(r)}}, nil
+	var all []any
+	for _, kind := range challenges {
+		all = append(all, s.describeChallenge(r, kind))
+	}
+	name, wildcard := strings.CutPrefix(z.name, "*.")
+	if wildcard {
+		all = all[2:] // dns-01
+	}
+	return http.StatusOK, map[string]any{"status": status, "wildcard": wildcard,
+		"identifier": map[string]string{"type": "dns", "value": name}, "challenges": all}, nil
 }
 
-func (s *Server) describeChallenge(r *request) any {
-	out := map[string]any{"type": "tls-alpn-01", "status": r.order.authz, "token": r.order.token,
-		"url": s.at("challenge", r.id)}
-	if r.order.problem != nil {
-		out["error"] = r.order.problem.full()
+func (s *Server) describeChallenge(r *request, kind string) any {
+	n := slices.Index(r.order.authz, r.authz)
+	out := map[string]any{"type": kind, "status": "pending", "token": r.authz.token,
+		"url": fmt.Sprintf("%s/%d/%s", s.at("challenge", r.id), n, kind)}
+	if kind == r.authz.chosen {
+		out["status"] = r.authz.status
+		if r.authz.problem != nil {
+			out["error"] = r.authz.problem.full()
+		}
 	}
 	return out
 }
 
-// challenge begins to verify the name.
+// challenge begins to verify a name.
 func (s *Server) challenge(r *request) (int, any, *Problem) {
-	if o := r.order; o.authz == "pending" {
-		o.authz, o.verified = "processing", make(chan struct{})
-		proof := o.token + "." + r.key.thumbprint()
+	o, z := r.order, r.authz
+	if z.status == "pending" {
+		z.status, z.chosen, z.verified = "processing", r.challenge, make(chan struct{})
+		proof := z.token + "." + r.key.thumbprint()
 		go func() {
-			p := s.refused("verify", o.domain)
+			p := s.refused("verify", z.name)
 			if p == nil {
-				p = verify(s.listening(), o.domain, proof)
+				p = s.verify(z, proof)
 			}
 			s.mu.Lock()
 			defer s.mu.Unlock()
-			defer close(o.verified)
-			if o.problem = p; p != nil {
-				o.authz, o.status = "invalid", "invalid"
-			} else {
-				o.authz, o.status = "valid", "ready"
+			defer close(z.verified)
+			if z.problem = p; p != nil {
+				z.status, o.status, o.problem = "invalid", "invalid", p
+				return
+			}
+			z.status = "valid"
+			if !slices.ContainsFunc(o.authz, func(z *authz) bool { return z.status != "valid" }) {
+				o.status = "ready"
 			}
 		}()
 	}
-	return http.StatusOK, s.describeChallenge(r), nil
+	return http.StatusOK, s.describeChallenge(r, z.chosen), nil
 }
 
 func (s *Server) finalize(r *request) (int, any, *Problem) {
@@ -403,7 +491,7 @@ func (s *Server) finalize(r *request) (int, any, *Problem) {
 	if err == nil {
 		err = csr.CheckSignature()
 	}
-	if err == nil && !slices.Equal(csr.DNSNames, []string{o.domain}) {
+	if err == nil && !slices.Equal(csr.DNSNames, o.names) {
 		err = fmt.Errorf("it is for %q", csr.DNSNames)
 	}
 	if err == nil {

@@ -3,6 +3,7 @@ package acme
 import (
 	"crypto/ecdsa"
 	"crypto/elliptic"
+	"crypto/hmac"
 	"crypto/rand"
 	"crypto/sha256"
 	"encoding/base64"
@@ -47,10 +48,20 @@ type request struct {
 	account string      // its URL
 	key     key
 	payload []byte // empty where the client only asks (POST-as-GET)
-	order   *order
-	id      int    // of the order
-	name    string // that it is for
+	wanted  struct {
+		Identifiers []struct{ Type, Value string }
+		Replaces    string
+	}
+	order     *order
+	id        int // of the order
+	names     []string
+	authz     *authz
+	name      string // that it is for; the first one of an order
+	challenge string
 }
+
+// signed is a signed text (RFC 7515 section 7.2.2).
+type signed struct{ Protected, Payload, Signature string }
 
 func (r *request) decode(into any) *Problem {
 	if err := json.Unmarshal(r.payload, into); err != nil {
@@ -67,7 +78,7 @@ func (s *Server) verifySignature(r *http.Request, isNew bool) (*request, *Proble
 	if r.Header.Get("Content-Type") != "application/jose+json" {
 		return malformed("expected application/jose+json")
 	}
-	var body struct{ Protected, Payload, Signature string }
+	var body signed
 	text, err := io.ReadAll(io.LimitReader(r.Body, 1<<20))
 	if err == nil {
 		err = json.Unmarshal(text, &body)
@@ -125,6 +136,43 @@ func (s *Server) verifySignature(r *http.Request, isNew bool) (*request, *Proble
 		return malformed("the signature is wrong")
 	}
 	return out, nil
+}
+
+// BindAccounts lets only clients have an account that know the key of an external one (RFC 8555
+// section 7.3.4).
+func (s *Server) BindAccounts(kid string, key []byte) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.keys = map[string][]byte{kid: key}
+}
+
+// bound verifies an external account binding.
+func (s *Server) bound(b *signed, account key) *Problem {
+	if s.keys == nil {
+		return nil
+	}
+	if b == nil {
+		return problem(http.StatusForbidden, "externalAccountRequired", "bind the account")
+	}
+	var head struct{ Alg, KID, URL string }
+	var inner key
+	for from, to := range map[string]any{b.Protected: &head, b.Payload: &inner} {
+		text, err := base64.RawURLEncoding.DecodeString(from)
+		if err == nil {
+			err = json.Unmarshal(text, to)
+		}
+		if err != nil {
+			return problem(http.StatusBadRequest, "malformed", err.Error())
+		}
+	}
+	mac := hmac.New(sha256.New, s.keys[head.KID])
+	mac.Write([]byte(b.Protected + "." + b.Payload))
+	signature, _ := base64.RawURLEncoding.DecodeString(b.Signature)
+	if s.keys[head.KID] == nil || head.Alg != "HS256" || head.URL != s.server.URL+"/newAccount" ||
+		inner != account || !hmac.Equal(signature, mac.Sum(nil)) {
+		return problem(http.StatusUnauthorized, "unauthorized", "the binding is wrong")
+	}
+	return nil
 }
 
 func random() string { return rand.Text() }

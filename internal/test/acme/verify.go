@@ -6,13 +6,50 @@ import (
 	"crypto/tls"
 	"encoding/asn1"
 	"fmt"
+	"io"
 	"net/http"
 	"slices"
 	"time"
 )
 
-// verify proves that what listens at an address answers for a name (RFC 8737 section 3).
-func verify(address, name, proof string) *Problem {
+// verify proves that the client has the name of an authorization.
+func (s *Server) verify(z *authz, proof string) *Problem {
+	address := s.listening(z.chosen)
+	if z.chosen == "http-01" {
+		return verifyHTTP(address, z.name, z.token, proof)
+	}
+	return verifyTLS(address, z.name, proof)
+}
+
+// verifyHTTP proves that what listens at an address answers for a name (RFC 8555 section 8.3).
+func verifyHTTP(address, name, token, proof string) *Problem {
+	req, err := http.NewRequest("GET", "http://"+address+"/.well-known/acme-challenge/"+token, nil)
+	var text []byte
+	if err == nil {
+		req.Host = name
+		client := http.Client{Timeout: 30 * time.Second, Transport: &http.Transport{},
+			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+		defer client.CloseIdleConnections()
+		var answer *http.Response
+		if answer, err = client.Do(req); err == nil {
+			defer answer.Body.Close()
+			text, err = io.ReadAll(io.LimitReader(answer.Body, 1024))
+			if answer.StatusCode != http.StatusOK {
+				return problem(http.StatusForbidden, "unauthorized", "status "+answer.Status)
+			}
+		}
+	}
+	if err != nil {
+		return problem(http.StatusBadRequest, "connection", err.Error())
+	}
+	if string(text) != proof {
+		return problem(http.StatusForbidden, "unauthorized", fmt.Sprintf("the proof is wrong: %q", text))
+	}
+	return nil
+}
+
+// verifyTLS proves that what listens at an address answers for a name (RFC 8737 section 3).
+func verifyTLS(address, name, proof string) *Problem {
 	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
 	defer cancel()
 	d := tls.Dialer{Config: &tls.Config{ServerName: name, NextProtos: []string{"acme-tls/1"},

@@ -44,7 +44,7 @@ var only = map[string][]string{
 	"github.com/redis/go-redis/v9/maintnotifications": {"pubsub/redis"},
 	"github.com/chromedp/chromedp":                    {"internal/test/browser"},
 	"golang.org/x/crypto/bcrypt":                      {"handlers/auth"},
-	"golang.org/x/crypto/acme":                        {"internal/tls/certs"},
+	"github.com/mholt/acmez/v3/acme":                  {"internal/tls/certs"},
 	"github.com/andybalholm/brotli":                   {"internal/content/coding"},
 	"github.com/klauspost/compress/flate": {"internal/content/coding",
 		"handlers/websocket"},

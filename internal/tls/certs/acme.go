@@ -3,6 +3,7 @@ package certs
 import (
 	"bytes"
 	"crypto/tls"
+	"encoding/base64"
 	"errors"
 	"io"
 	"io/fs"
@@ -15,7 +16,7 @@ import (
 	"strings"
 	"time"
 
-	"golang.org/x/crypto/acme"
+	"github.com/mholt/acmez/v3/acme"
 
 	"github.com/lwango/lwango/internal/base/ascii"
 	"github.com/lwango/lwango/internal/base/confpath"
@@ -28,10 +29,16 @@ type ACME struct {
 	Table settings.Table `toml:",table"`
 	// Email is where the authority may write to.
 	Email string `toml:"email"`
-	// Domains are the names; each gets a certificate of its own.
-	Domains []string `toml:"domains"`
-	// Directory is the authority's URL; by default that of Let's Encrypt.
-	Directory string `toml:"directory"`
+	// Domains are the names; each gets a certificate of its own. Names in one string, with spaces
+	// between them, get one together.
+	Domains   []string `toml:"domains"`
+	Authority `toml:",inline"`
+	// Fallback is another authority, which is asked where the first one does not give a certificate.
+	Fallback *Authority `toml:"fallback"`
+	// Challenges are how names are proved: an attempt takes one, and the attempt after a failure the
+	// next one. By default tls-alpn-01, for which the authority connects to port 443, and then
+	// http-01, for which it connects to port 80, if a listener speaks HTTP without TLS.
+	Challenges []string `toml:"challenges" oneof:"tls-alpn-01 http-01"`
 	// Cache is the folder of certificates and keys; by default acme in $STATE_DIRECTORY, or else
 	// beside this file.
 	Cache string `toml:"cache"`
@@ -40,13 +47,52 @@ type ACME struct {
 	Folder string
 }
 
+// Authority is where certificates come from.
+type Authority struct {
+	Table settings.Table `toml:",table"`
+	// Directory is the authority's URL; by default that of Let's Encrypt.
+	Directory string `toml:"directory"`
+	// EAB binds the account to one that the operator has at the authority: external account binding.
+	EAB *EAB `toml:"eab"`
+}
+
+// EAB is eab of an Authority (RFC 8555 section 7.3.4).
+type EAB struct {
+	Table settings.Table `toml:",table"`
+	// KID is the key identifier that the authority has given.
+	KID string `toml:"kid"`
+	// Key is the file of the key that the authority has given, in base64.
+	Key string `toml:"key"`
+
+	mac string // as package acme wants it
+}
+
+// letsEncrypt is the directory of Let's Encrypt.
+const letsEncrypt = "https://acme-v02.api.letsencrypt.org/directory"
+
 // same reports whether both have the same settings.
 func (a *ACME) same(b *ACME) bool {
 	if a == nil || b == nil {
 		return a == b
 	}
-	return a.Email == b.Email && a.Directory == b.Directory && a.Folder == b.Folder &&
-		slices.Equal(a.Domains, b.Domains)
+	return a.Email == b.Email && a.Folder == b.Folder && a.Authority.same(&b.Authority) &&
+		a.Fallback.same(b.Fallback) && slices.Equal(a.Domains, b.Domains) &&
+		slices.Equal(a.Challenges, b.Challenges)
+}
+
+func (a *Authority) same(b *Authority) bool {
+	if a == nil || b == nil {
+		return a == b
+	}
+	return a.Directory == b.Directory && a.EAB.binding() == b.EAB.binding()
+}
+
+// binding returns what package acme wants; e may be nil.
+func (e *EAB) binding() acme.EAB {
+	if e == nil {
+		return acme.EAB{}
+	}
+	return acme.EAB{KeyID: e.KID, MACKey: e.mac}
 }
 
 // Check checks the keys, and reports errors at the table of the file. Relative paths begin in dir.
@@ -61,23 +107,22 @@ func (a *ACME) Check(dir string, made, more bool) {
 	if len(a.Domains) == 0 && (!more || a.Table.Has("domains")) {
 		a.Table.Errorf("domains", "expected the names that certificates are for")
 	}
-	for i, name := range a.Domains {
-		name = ascii.ToLower(name)
-		if err := checkDomain(name); err != nil {
-			a.Table.Errorf("domains", "%q: %v", a.Domains[i], err)
-		} else if slices.Contains(a.Domains[:i], name) {
-			a.Table.Errorf("domains", "%q is named twice", a.Domains[i])
-		}
-		a.Domains[i] = name
-	}
+	a.checkDomains()
 	if a.Directory == "" && !a.Table.Has("directory") {
-		a.Directory = acme.LetsEncryptURL
+		a.Directory = letsEncrypt
 		a.Table.Assume("directory", a.Directory)
 	}
-	at, err := url.Parse(a.Directory)
-	if err != nil || at.Scheme != "https" || at.Hostname() == "" || at.User != nil {
-		a.Table.Errorf("directory", "expected a URL with https:// (RFC 8555 section 6.1), such as %s",
-			acme.LetsEncryptURL)
+	at := a.Authority.check(dir)
+	if a.Fallback != nil {
+		a.Fallback.check(dir)
+		if a.Fallback.Directory == a.Directory {
+			a.Fallback.Table.Errorf("directory", "expected another one than that of acme")
+		}
+	}
+	if len(a.Challenges) == 0 && a.Table.Has("challenges") {
+		a.Table.Errorf("challenges", "expected at least one challenge")
+	}
+	if at == nil {
 		return
 	}
 	cache := a.Cache
@@ -87,16 +132,114 @@ func (a *ACME) Check(dir string, made, more bool) {
 		a.Table.Assume("cache", confpath.Join(dir, cache))
 	}
 	// Certificates of a test directory must not be used for those of another one.
-	a.Folder = filepath.Join(confpath.Join(dir, cache), strings.Map(func(r rune) rune {
+	a.Folder = filepath.Join(confpath.Join(dir, cache), fileName(at))
+	if err := a.CheckFolder(made); err != nil {
+		a.Table.Errorf("cache", "%v", err)
+	}
+}
+
+// checkDomains checks the names, and puts them into lower case.
+func (a *ACME) checkDomains() {
+	seen := map[string]bool{}
+	for i, entry := range a.Domains {
+		all := names(ascii.ToLower(entry))
+		if len(all) == 0 {
+			all = []string{""}
+		}
+		for j, name := range all {
+			said := entry
+			if len(all) > 1 {
+				said = names(entry)[j]
+			}
+			if err := checkDomain(name); err != nil {
+				a.Table.Errorf("domains", "%q: %v", said, err)
+			} else if seen[name] {
+				a.Table.Errorf("domains", "%q is named twice", said)
+			}
+			seen[name] = true
+		}
+		if len(all) > mostNames {
+			a.Table.Errorf("domains", "%d names for one certificate, expected %d at most", len(all),
+				mostNames)
+		}
+		a.Domains[i] = strings.Join(all, " ")
+	}
+}
+
+// mostNames is how many names a certificate may have at Let's Encrypt.
+const mostNames = 100
+
+// check checks the keys and reads the file of eab. It returns the URL of the directory, or nil.
+func (a *Authority) check(dir string) *url.URL {
+	u, err := url.Parse(a.Directory)
+	if err != nil || u.Scheme != "https" || u.Hostname() == "" || u.User != nil {
+		a.Table.Errorf("directory", "expected a URL with https:// (RFC 8555 section 6.1), such as %s",
+			letsEncrypt)
+		u = nil
+	}
+	if e := a.EAB; e != nil {
+		if e.KID == "" || e.Key == "" {
+			e.Table.Errorf("", "expected both kid and key, a file, as the authority has given them")
+			return u
+		}
+		e.Key = confpath.Join(dir, e.Key)
+		text, err := confpath.Read(e.Key, confpath.MaxFile)
+		if err != nil {
+			e.Table.Errorf("key", "%v", err)
+			return u
+		}
+		// Authorities write it with the letters of base64url or of base64, and with padding or without.
+		e.mac = strings.NewReplacer("+", "-", "/", "_").Replace(
+			strings.TrimRight(strings.TrimSpace(string(text)), "="))
+		if mac, err := base64.RawURLEncoding.DecodeString(e.mac); err != nil || len(mac) == 0 {
+			e.Table.Errorf("key", "%s has no key in base64", e.Key)
+		}
+	}
+	return u
+}
+
+// Paths returns the files that Check has read.
+func (a *ACME) Paths() (all []string) {
+	for _, at := range []*Authority{&a.Authority, a.Fallback} {
+		if at != nil && at.EAB != nil {
+			all = append(all, at.EAB.Key)
+		}
+	}
+	return all
+}
+
+// fileName makes a name for files of the URL of a directory.
+func fileName(at *url.URL) string {
+	return strings.Map(func(r rune) rune {
 		if r == '.' || r == '-' || r >= '0' && r <= '9' || r >= 'a' && r <= 'z' ||
 			r >= 'A' && r <= 'Z' {
 			return r
 		}
 		return '-'
-	}, at.Host+strings.TrimSuffix(at.Path, "/")))
-	if err := a.CheckFolder(made); err != nil {
-		a.Table.Errorf("cache", "%v", err)
+	}, at.Host+strings.TrimSuffix(at.Path, "/"))
+}
+
+// Clear tells a which listeners speak HTTP without TLS: any, and any at port 80. It reports
+// challenges that no listener can answer. The warning it returns is "" or says what is missing
+// unless something leads clients of port 80 to another port.
+func (a *ACME) Clear(any, at80 bool) (warning string) {
+	asked := a.Challenges != nil
+	if !asked {
+		a.Challenges = []string{acme.ChallengeTypeTLSALPN01}
+		if any {
+			a.Challenges = append(a.Challenges, acme.ChallengeTypeHTTP01)
+		}
 	}
+	switch {
+	case !asked || !slices.Contains(a.Challenges, acme.ChallengeTypeHTTP01):
+	case !any:
+		a.Table.Errorf("challenges", "http-01 needs a [[listener]] without tls, to which port 80 of "+
+			"the names leads")
+	case !at80:
+		return "no listener answers port 80 without TLS, where the authority looks for the proof of " +
+			"http-01: something else must lead it to one"
+	}
+	return ""
 }
 
 // Add adds the hosts of a site with tls = { acme = true } to the domains, and reports those that
@@ -109,17 +252,46 @@ func (a *ACME) Add(s *Site) {
 		if len(s.hosts) == 0 {
 			f.Table.Errorf("acme", "needs the key host in the site: certificates are for its hosts")
 		}
+		var more []string
 		for _, name := range s.hosts {
 			if err := checkDomain(name); err != nil {
 				f.Table.Errorf("acme", "host %q: %v", name, err)
-			} else if !slices.Contains(a.Domains, name) {
-				a.Domains = append(a.Domains, name)
+			} else if a.entry(name) == "" {
+				more = append(more, name)
 			}
 		}
+		if f.Joint && len(more) > mostNames {
+			f.Table.Errorf("joint", "%d names for one certificate, expected %d at most", len(more),
+				mostNames)
+		}
+		if f.Joint && len(more) > 0 {
+			more = []string{strings.Join(more, " ")}
+		}
+		a.Domains = append(a.Domains, more...)
 	}
 }
 
-// checkDomain returns why the challenge tls-alpn-01 cannot prove name, which is in lower case.
+// entry returns the entry of Domains that has a name; "": none has.
+func (a *ACME) entry(name string) string {
+	for _, entry := range a.Domains {
+		if slices.Contains(names(entry), name) {
+			return entry
+		}
+	}
+	return ""
+}
+
+// entries returns those of Domains that have the names.
+func (a *ACME) entries(names []string) (all []string) {
+	for _, name := range names {
+		if entry := a.entry(name); entry != "" && !slices.Contains(all, entry) {
+			all = append(all, entry)
+		}
+	}
+	return all
+}
+
+// checkDomain returns why no challenge can prove name, which is in lower case.
 func checkDomain(name string) error {
 	if _, err := netip.ParseAddr(strings.Trim(name, "[]")); err == nil {
 		return errors.New("expected a name, and no address")
@@ -180,17 +352,24 @@ func (a *ACME) MakeFolder(user, group int) (made []string, _ error) {
 	return made, nil
 }
 
-// file is where the certificate of a domain is, with its key.
-func (a *ACME) file(domain string) string { return filepath.Join(a.Folder, domain+".pem") }
-
-func (a *ACME) read(domain string) (tls.Certificate, error) {
-	return confpath.KeyPair(a.file(domain), a.file(domain))
+// base is where the files of an entry of Domains are, without their endings. No other entry has its
+// first name.
+func (a *ACME) base(entry string) string {
+	first, _, _ := strings.Cut(entry, " ")
+	return filepath.Join(a.Folder, first)
 }
 
-// pairs are those of domains: what has been obtained so far, and what has not.
-func (a *ACME) pairs(r *Reader, domains []string, now time.Time, position string) (all []pair) {
-	for _, name := range domains {
-		p := pair{cert: a.file(name), key: a.file(name), domain: name, position: position}
+// file is where the certificate of an entry of Domains is, with its key.
+func (a *ACME) file(entry string) string { return a.base(entry) + ".pem" }
+
+func (a *ACME) read(entry string) (tls.Certificate, error) {
+	return confpath.KeyPair(a.file(entry), a.file(entry))
+}
+
+// pairs are those of entries of Domains: what has been obtained so far, and what has not.
+func (a *ACME) pairs(r *Reader, entries []string, now time.Time, position string) (all []pair) {
+	for _, entry := range entries {
+		p := pair{cert: a.file(entry), key: a.file(entry), domain: entry, position: position}
 		p.loadErr = r.load(&p, now) // the Obtainer acts on it, and Set.Keep
 		all = append(all, p)
 	}

@@ -17,8 +17,11 @@
 //	acme.go         ACME: the keys, and the folder of what is obtained
 //	obtain.go       Obtainer: when a certificate is obtained
 //	pause.go        for how long a failed attempt is not repeated, over restarts
+//	renewal.go      when the authority wants a certificate to be renewed
 //	lock.go         the lock that lets one process at a time obtain certificates
-//	order.go        an order of ACME: account, order, challenge
+//	account.go      an authority and the account there
+//	order.go        an order of ACME
+//	challenge.go    proofs of names
 package certs
 
 import (
@@ -72,6 +75,8 @@ type Files struct {
 	// ACME stands for the certificates of [tls] acme, in the place of cert and key; at a site, for
 	// those of its hosts.
 	ACME bool `toml:"acme"`
+	// Joint has one certificate obtained for all hosts of the site, instead of one for each.
+	Joint bool `toml:"joint"`
 
 	_ struct{} `gone:"ocsp" why:"responses are not stapled any more, as authorities have ended OCSP"`
 }
@@ -149,13 +154,16 @@ func (c *Context) pairs(files []Files, hosts []string, strict bool) (all []pair)
 		case f.ACME && (f.Cert != "" || f.Key != ""):
 			f.Table.Errorf("acme", "stands in the place of cert and key")
 			continue
+		case f.Joint && (!f.ACME || hosts == nil):
+			f.Table.Errorf("joint", "is for acme = true of a site")
+			continue
 		case f.ACME && c.ACME == nil:
 			f.Table.Errorf("acme", "needs acme = { domains = [...] } in the table [tls]")
 			continue
 		case f.ACME:
 			domains := c.ACME.Domains
 			if hosts != nil {
-				domains = hosts
+				domains = c.ACME.entries(hosts)
 			}
 			all = append(all, c.ACME.pairs(c.Reader, domains, time.Now(), f.Table.Position(""))...)
 			continue
@@ -344,14 +352,14 @@ func (s Set) Certificates() []metrics.Certificate {
 			}
 			seen[p.cert] = true
 			if p.leaf == nil {
-				all = append(all, metrics.Certificate{File: p.cert, Names: []string{p.domain}})
+				all = append(all, metrics.Certificate{File: p.cert, Names: names(p.domain)})
 				continue
 			}
-			names := slices.Concat([]string{}, p.leaf.DNSNames) // not nil, for JSON
+			has := slices.Concat([]string{}, p.leaf.DNSNames) // not nil, for JSON
 			for _, ip := range p.leaf.IPAddresses {
-				names = append(names, ip.String())
+				has = append(has, ip.String())
 			}
-			all = append(all, metrics.Certificate{File: p.cert, Names: names, Until: p.leaf.NotAfter})
+			all = append(all, metrics.Certificate{File: p.cert, Names: has, Until: p.leaf.NotAfter})
 		}
 	}
 	return all

@@ -10,8 +10,6 @@ import (
 	"strings"
 	"sync/atomic"
 
-	"golang.org/x/crypto/acme"
-
 	"github.com/lwango/lwango/internal/base/ascii"
 )
 
@@ -37,20 +35,6 @@ func (o *Obtainer) ListenerConfig(current *atomic.Pointer[Offer]) *tls.Config {
 		}
 		return OfferHTTP1(own), err
 	}}
-}
-
-// answer returns the tls.Config for an authority that verifies a domain (RFC 8737), and nil for all
-// other clients. It is the same at all listeners.
-func (o *Obtainer) answer(hello *tls.ClientHelloInfo) *tls.Config {
-	if len(hello.SupportedProtos) != 1 || hello.SupportedProtos[0] != acme.ALPNProto {
-		return nil
-	}
-	answer, ok := o.answers.Load(strings.ToLower(hello.ServerName))
-	if !ok {
-		return nil // crypto/tls finds no protocol then
-	}
-	return &tls.Config{Certificates: []tls.Certificate{*answer.(*tls.Certificate)},
-		NextProtos: []string{acme.ALPNProto}, SessionTicketsDisabled: true}
 }
 
 // OfferHTTP1 returns c, or a copy of it that offers HTTP/1.1, too; and HTTP/2, if c names no
@@ -101,7 +85,9 @@ func newOffer(t *TLS) *Offer {
 	for i := range t.pairs {
 		p := &t.pairs[i]
 		if p.leaf == nil {
-			o.missing[p.domain] = true
+			for _, name := range names(p.domain) {
+				o.missing[name] = true
+			}
 			continue
 		}
 		cert := new(p.tlsCert) // Renew changes p

@@ -3,20 +3,17 @@ package certs
 import (
 	"cmp"
 	"context"
-	"crypto/tls"
 	"crypto/x509"
 	"errors"
 	"fmt"
 	"log/slog"
-	"net/http"
 	"slices"
-	"sync"
 	"time"
 )
 
-// Obtainer obtains certificates, and renews them, by ACME (RFC 8555) and its challenge tls-alpn-01
-// (RFC 8737). It writes the certificates as files into a folder, and the server reads them like
-// all others. So no handshake waits for the Obtainer, and another process may use the same folder.
+// Obtainer obtains certificates, and renews them, by ACME (RFC 8555). It writes the certificates as
+// files into a folder, and the server reads them like all others. So no handshake waits for the
+// Obtainer, and another process may use the same folder.
 //
 // It is not autocert's Manager, which cannot be ended, keeps an authority's reasons to itself, and
 // makes a second order after each that has failed.
@@ -26,8 +23,8 @@ type Obtainer struct {
 
 	options Options
 	log     *slog.Logger
-	answers sync.Map // of challenges: a *tls.Certificate for each domain that is being verified
-	task    *task    // nil: none has begun
+	proofs  proofs
+	task    *task // nil: none has begun
 }
 
 // Options are for tests; all may be zero.
@@ -62,19 +59,19 @@ func (o *Obtainer) Obtain(a *ACME) {
 	if a == nil {
 		return
 	}
-	transport := &http.Transport{Proxy: http.ProxyFromEnvironment, ForceAttemptHTTP2: true,
-		TLSClientConfig:     &tls.Config{RootCAs: o.options.Authorities},
-		TLSHandshakeTimeout: answerLimit}
+	roots := o.options.Authorities
 	t := &task{Obtainer: o, config: a, ended: make(chan struct{}),
-		client: &http.Client{Transport: bounded{transport}, Timeout: answerLimit}}
+		authorities: []*authority{newAuthority(&a.Authority, "account.key", roots)}}
+	if a.Fallback != nil {
+		t.authorities = append(t.authorities, newAuthority(a.Fallback, "fallback.key", roots))
+	}
 	var ctx context.Context
 	ctx, t.cancel = context.WithCancel(context.Background())
 	go func() {
 		defer close(t.ended)
-		defer transport.CloseIdleConnections()
 		before.wait() // both may have the same folder
 		t.inherit(before)
-		t.run(ctx, transport.CloseIdleConnections)
+		t.run(ctx)
 	}()
 	o.task = t
 }
@@ -97,8 +94,10 @@ func (o *Obtainer) Wait() { o.task.wait() }
 type task struct {
 	*Obtainer
 	config *ACME
-	client *http.Client
-	tried  map[string]*attempts // by domain; the goroutine's
+
+	// The goroutine's.
+	authorities []*authority
+	tried       map[string]*attempts // by entry of Domains
 
 	left   bool // Leave was called; the Obtainer's
 	cancel context.CancelFunc
@@ -116,10 +115,13 @@ const (
 	reviewEvery = time.Hour
 
 	// orderLimit is for one certificate, and answerLimit for one request. maxAnswer is how many bytes
-	// of an answer are read; the longest are chains of certificates.
+	// of an answer are read; the longest are chains of certificates. pollEvery is how often the
+	// authority is asked whether it has done something, unless it says when to ask.
 	orderLimit  = 5 * time.Minute
 	answerLimit = time.Minute
 	maxAnswer   = 1 << 20
+	maxAnswers  = 16 << 20 // of an attempt at one authority
+	pollEvery   = 250 * time.Millisecond
 )
 
 // wait waits until a task, which may be nil, has ended.
@@ -144,16 +146,20 @@ func (t *task) inherit(before *task) {
 	}
 }
 
-// attempts is what a task remembers of a domain that has no certificate yet.
+// attempts is what a task remembers of an entry of Domains.
 type attempts struct {
-	pause time.Duration // after the last attempt; 0: there was none
+	pause time.Duration // after the last attempt; 0: the certificate need not be renewed
 	next  time.Time
+	rest  map[string]time.Time // until when an authority is not asked, by directory
+	turn  int                  // how many challenges have failed; chooses the next one
 
 	unwritten []byte // was issued; authorities do not issue it twice
+
+	suggested suggestion
 }
 
-// run calls idle before it waits.
-func (t *task) run(ctx context.Context, idle func()) {
+// run is the goroutine of the task.
+func (t *task) run(ctx context.Context) {
 	for {
 		t.config.sweep()
 		var due []string
@@ -162,24 +168,29 @@ func (t *task) run(ctx context.Context, idle func()) {
 				if !a.next.IsZero() {
 					t.dropPause(domain)
 				}
-				*a = attempts{}
+				*a = attempts{turn: a.turn, suggested: a.suggested}
 			} else if !time.Now().Before(a.next) {
 				due = append(due, domain)
 			}
 		}
 		t.attempt(ctx, due)
+		t.askRenewals(ctx)
+		for _, at := range t.authorities {
+			at.transport.CloseIdleConnections()
+		}
 		if ctx.Err() != nil {
 			return
 		}
-		idle()
 		wake := time.Now().Add(reviewEvery)
 		for domain, a := range t.tried {
 			at := t.due(domain)
 			if a.next.After(at) {
 				at = a.next
 			}
-			if at.Before(wake) {
-				wake = at
+			for _, at := range []time.Time{at, a.suggested.ask} {
+				if !at.IsZero() && at.Before(wake) {
+					wake = at
+				}
 			}
 		}
 		timer := time.NewTimer(time.Until(wake))
@@ -192,18 +203,20 @@ func (t *task) run(ctx context.Context, idle func()) {
 	}
 }
 
-// due returns when the certificate of a domain is to be renewed: 30 days, or a third of its time,
-// before its end. It returns a time long ago if there is no certificate that can be used.
+// due returns when the certificate of an entry is to be renewed: 30 days, or a third of its time,
+// before its end, or when the authority has said. It returns a time long ago if there is no
+// certificate that can be used.
 func (t *task) due(domain string) (at time.Time) {
 	cert, err := t.config.read(domain)
-	if err != nil || cert.Leaf.VerifyHostname(domain) != nil {
+	if err != nil || covers(cert.Leaf, names(domain)) != nil {
 		return at
 	}
 	from, to := cert.Leaf.NotBefore, cert.Leaf.NotAfter
-	return to.Add(-min(to.Sub(from)/3, 30*24*time.Hour))
+	at = to.Add(-min(to.Sub(from)/3, 30*24*time.Hour))
+	return t.tried[domain].suggested.when(cert.Leaf, at)
 }
 
-// attempt tries to obtain certificates for the domains that are due.
+// attempt tries to obtain certificates for the entries that are due.
 func (t *task) attempt(ctx context.Context, due []string) {
 	if len(due) == 0 {
 		return
@@ -221,8 +234,8 @@ func (t *task) attempt(ctx context.Context, due []string) {
 		t.tell()
 		return
 	}
-	client, err := t.register(ctx)
-	if err != nil {
+	round := &round{task: t, sessions: map[*authority]*session{}, failed: map[*authority]error{}}
+	if err := round.open(ctx, due); err != nil {
 		t.postpone(ctx, err, due...)
 		return
 	}
@@ -233,9 +246,7 @@ func (t *task) attempt(ctx context.Context, due []string) {
 		a := t.tried[domain]
 		var err error
 		if a.unwritten == nil {
-			t.log.Info("certificate is being obtained", "domain", domain, "directory",
-				t.config.Directory)
-			a.unwritten, err = t.order(ctx, client, domain)
+			a.unwritten, err = round.obtain(ctx, domain)
 		}
 		if err == nil {
 			err = t.config.write(t.config.file(domain), a.unwritten)
@@ -249,6 +260,85 @@ func (t *task) attempt(ctx context.Context, due []string) {
 	}
 }
 
+// round is an attempt for some entries of Domains. Each authority is asked for the account once.
+type round struct {
+	*task
+	sessions map[*authority]*session
+	failed   map[*authority]error
+}
+
+// session returns the account at an authority.
+func (r *round) session(ctx context.Context, at *authority) (*session, error) {
+	if r.sessions[at] == nil && r.failed[at] == nil {
+		at.transport.begin()
+		r.sessions[at], r.failed[at] = r.register(ctx, at)
+	}
+	return r.sessions[at], r.failed[at]
+}
+
+// open returns an error if no authority has an account for this server, for which no entry is to
+// blame.
+func (r *round) open(ctx context.Context, due []string) (all error) {
+	for _, at := range r.authorities {
+		_, err := r.session(ctx, at)
+		if err == nil {
+			return nil
+		}
+		all = errors.Join(all, err)
+		for _, domain := range due {
+			r.rest(domain, at)
+		}
+	}
+	return all
+}
+
+// rest notes for how long an authority does not want to be asked for an entry.
+func (t *task) rest(domain string, at *authority) {
+	a := t.tried[domain]
+	if a.rest == nil {
+		a.rest = map[string]time.Time{}
+	}
+	a.rest[at.Directory] = time.Now().Add(at.transport.asked())
+}
+
+// obtain asks one authority after another for a certificate.
+func (r *round) obtain(ctx context.Context, domain string) (text []byte, all error) {
+	a := r.tried[domain]
+	for i, at := range r.authorities {
+		if until := a.rest[at.Directory]; time.Now().Before(until) && len(r.authorities) > 1 {
+			all = errors.Join(all, fmt.Errorf("%s has asked for a pause until %s", at.Directory,
+				until.Format(day)))
+			continue
+		}
+		s, err := r.session(ctx, at)
+		if err == nil {
+			at.transport.begin()
+			challenge := r.config.Challenges[a.turn%len(r.config.Challenges)]
+			r.log.Info("certificate is being obtained", "domain", domain, "directory", at.Directory,
+				"challenge", challenge)
+			var c *certificate
+			c, err = r.order(ctx, s, names(domain), challenge, a.suggested.replaces(at, r.config, domain))
+			if err == nil {
+				a.suggested.issued(at, c.renewal)
+				return c.text, nil
+			}
+		}
+		if ctx.Err() != nil {
+			return nil, err
+		}
+		r.rest(domain, at)
+		all = errors.Join(all, err)
+		if i+1 < len(r.authorities) {
+			r.log.Warn("certificate cannot be obtained, another authority is asked", "domain", domain,
+				"directory", at.Directory, "error", err)
+		}
+	}
+	if errors.As(all, new(*proofError)) {
+		a.turn++
+	}
+	return nil, all
+}
+
 // tell announces a new file by News.
 func (t *task) tell() {
 	select {
@@ -257,7 +347,7 @@ func (t *task) tell() {
 	}
 }
 
-// postpone sets the pauses of the domains until their next attempts. err is why the last attempt
+// postpone sets the pauses of the entries until their next attempts. err is why the last attempt
 // has failed, or nil.
 func (t *task) postpone(ctx context.Context, err error, domains ...string) {
 	if ctx.Err() != nil {
@@ -267,7 +357,10 @@ func (t *task) postpone(ctx context.Context, err error, domains ...string) {
 	for _, domain := range domains {
 		a := t.tried[domain]
 		a.pause = min(max(2*a.pause, t.options.LeastPause), t.options.MostPause)
-		wait := max(a.pause, min(asked(err), longestPause))
+		wait := a.pause
+		if err != nil {
+			wait = max(wait, t.rested(a))
+		}
 		if errors.Is(err, errClock) {
 			wait = clockPause
 		}
@@ -283,6 +376,15 @@ func (t *task) postpone(ctx context.Context, err error, domains ...string) {
 		t.log.Error("certificate cannot be obtained", "domains", domains, "error", err,
 			"next_attempt_in", longest)
 	}
+}
+
+// rested returns how long it takes until one of the authorities may be asked.
+func (t *task) rested(a *attempts) time.Duration {
+	least := longestPause
+	for _, at := range t.authorities {
+		least = min(least, time.Until(a.rest[at.Directory]))
+	}
+	return least.Round(time.Second)
 }
 
 // checkClock returns an error if a certificate that was just issued is not valid by this computer's

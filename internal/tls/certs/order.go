@@ -2,7 +2,6 @@ package certs
 
 import (
 	"context"
-	"crypto"
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
@@ -11,88 +10,89 @@ import (
 	"encoding/pem"
 	"errors"
 	"fmt"
-	"io"
-	"io/fs"
 	"net/http"
-	"path/filepath"
 	"slices"
-	"strconv"
+	"strings"
 	"time"
 
-	"golang.org/x/crypto/acme"
-
-	"github.com/lwango/lwango/internal/base/confpath"
-	"github.com/lwango/lwango/internal/base/sysio"
+	"github.com/mholt/acmez/v3/acme"
 )
 
-// register returns a client with an account. It agrees to the authority's terms: the operator
-// who has configured its directory does so.
-func (t *task) register(ctx context.Context) (*acme.Client, error) {
+// certificate is what an order brings.
+type certificate struct {
+	text    []byte            // in PEM, with its key
+	renewal *acme.RenewalInfo // what the authority says of its renewal; nil: nothing
+}
+
+// order obtains one certificate for names, which a challenge proves. replaces is the identifier of
+// the certificate that it renews (RFC 9773 section 5); "": none, or one of another authority.
+func (t *task) order(ctx context.Context, s *session, names []string,
+	challenge, replaces string) (*certificate, error) {
 	ctx, cancel := context.WithTimeout(ctx, orderLimit)
 	defer cancel()
-	// What the authority issues must be writable: it limits how many certificates it issues.
-	if err := sysio.CheckTempDir(t.config.Folder); err != nil {
-		return nil, err
+	wanted := acme.Order{Replaces: replaces}
+	for _, name := range names {
+		wanted.Identifiers = append(wanted.Identifiers, acme.Identifier{Type: "dns", Value: name})
 	}
-	key, err := t.accountKey()
+	order, err := s.NewOrder(ctx, s.account, wanted)
+	if p := (acme.Problem{}); replaces != "" && errors.As(err, &p) && p.Status/100 == 4 &&
+		p.Status != http.StatusTooManyRequests {
+		// It has been replaced already, by a certificate that was lost, or was another account's.
+		wanted.Replaces = ""
+		order, err = s.NewOrder(ctx, s.account, wanted)
+	}
 	if err != nil {
 		return nil, err
 	}
-	client := &acme.Client{Key: key, DirectoryURL: t.config.Directory, HTTPClient: t.client,
-		RetryBackoff: again, UserAgent: "lwango"}
-	account := &acme.Account{}
-	if t.config.Email != "" {
-		account.Contact = []string{"mailto:" + t.config.Email}
+	if err := t.authorize(ctx, s, order, challenge); err != nil {
+		return nil, err
 	}
-	_, err = client.Register(ctx, account, acme.AcceptTOS)
-	if errors.Is(err, acme.ErrAccountAlreadyExists) {
-		err = nil
-		if account.Contact != nil { // it may have changed
-			_, err = client.UpdateReg(ctx, account)
+	if order, err = s.await(ctx, order, acme.StatusPending); err != nil {
+		return nil, err
+	}
+	key, text, err := newKey()
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel = outlive(ctx, t.options.FinishLimit)
+	defer cancel()
+	request, err := x509.CreateCertificateRequest(rand.Reader,
+		&x509.CertificateRequest{DNSNames: names}, key)
+	if err != nil {
+		return nil, err
+	}
+	done, err := s.FinalizeOrder(ctx, s.account, order, request)
+	if err != nil {
+		// The answer may be lost, and the certificate issued all the same.
+		again, err2 := s.await(ctx, order, acme.StatusProcessing)
+		if err2 != nil || again.Status != acme.StatusValid {
+			return nil, err
 		}
+		done = again
 	}
-	return client, err
+	chains, err := s.GetCertificateChain(ctx, s.account, done.Certificate)
+	if err != nil {
+		return nil, err
+	}
+	out := &certificate{append(text, chains[0].ChainPEM...), chains[0].RenewalInfo}
+	cert, err := tls.X509KeyPair(out.text, out.text)
+	if err == nil {
+		err = covers(cert.Leaf, names)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("the certificate that has come: %w", err)
+	}
+	return out, nil
 }
 
-// again is how long package acme waits before it repeats a request for the n-th time; 0: it does
-// not. The pauses of a task are for the status 429.
-func again(n int, _ *http.Request, answer *http.Response) time.Duration {
-	switch {
-	case answer.StatusCode == http.StatusBadRequest && n <= 10: // a nonce that was too old
-		return 10 * time.Millisecond
-	case answer.StatusCode >= http.StatusInternalServerError && n <= 3:
-		return time.Duration(n) * time.Second
-	}
-	return 0
-}
-
-// accountKey returns the key of the account; the first time, it makes one.
-func (t *task) accountKey() (crypto.Signer, error) {
-	path := filepath.Join(t.config.Folder, "account.key")
-	text, err := confpath.Read(path, confpath.MaxFile)
-	if errors.Is(err, fs.ErrNotExist) {
-		key, text, err := newKey()
-		if err == nil {
-			err = t.config.write(path, text)
+// covers returns an error if a certificate is not for all names.
+func covers(leaf *x509.Certificate, names []string) error {
+	for _, name := range names {
+		if err := leaf.VerifyHostname(name); err != nil {
+			return err
 		}
-		return key, err
 	}
-	if err != nil {
-		return nil, err
-	}
-	block, _ := pem.Decode(text)
-	if block == nil {
-		return nil, fmt.Errorf("%s has no key in PEM", path)
-	}
-	key, err := x509.ParsePKCS8PrivateKey(block.Bytes)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", path, err)
-	}
-	signer, ok := key.(crypto.Signer)
-	if !ok {
-		return nil, fmt.Errorf("%s has a key that cannot sign", path)
-	}
-	return signer, nil
+	return nil
 }
 
 // newKey makes a key, and returns it in PEM as well.
@@ -105,62 +105,6 @@ func newKey() (*ecdsa.PrivateKey, []byte, error) {
 	return key, pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der}), err
 }
 
-// order obtains a certificate, and returns it in PEM with its key.
-func (t *task) order(ctx context.Context, client *acme.Client,
-	domain string) (text []byte, err error) {
-	ctx, cancel := context.WithTimeout(ctx, orderLimit)
-	defer cancel()
-	order, err := client.AuthorizeOrder(ctx, acme.DomainIDs(domain))
-	if err != nil {
-		return nil, err
-	}
-	for _, url := range order.AuthzURLs {
-		if err := t.authorize(ctx, client, domain, url); err != nil {
-			return nil, err
-		}
-	}
-	at := order.URI
-	if order, err = client.WaitOrder(ctx, at); err != nil {
-		return nil, withProblem(err)
-	}
-	key, text, err := newKey()
-	if err != nil {
-		return nil, err
-	}
-	ctx, cancel = outlive(ctx, t.options.FinishLimit)
-	defer cancel()
-	request, err := x509.CreateCertificateRequest(rand.Reader,
-		&x509.CertificateRequest{DNSNames: []string{domain}}, key)
-	if err != nil {
-		return nil, err
-	}
-	chain, _, err := client.CreateOrderCert(ctx, order.FinalizeURL, request, true)
-	if err != nil {
-		// Package acme needs a field Location in the answer, which some authorities leave out: RFC 8555
-		// section 7.4 asks for it only where an order is new.
-		order, err2 := client.WaitOrder(ctx, at)
-		if err2 == nil && order.Status == acme.StatusValid {
-			chain, err = client.FetchCert(ctx, order.CertURL, true)
-		} else if refused := (*acme.OrderError)(nil); errors.As(err2, &refused) {
-			err = err2
-		}
-	}
-	if err != nil {
-		return nil, withProblem(err)
-	}
-	for _, der := range chain {
-		text = append(text, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})...)
-	}
-	cert, err := tls.X509KeyPair(text, text)
-	if err == nil {
-		err = cert.Leaf.VerifyHostname(domain)
-	}
-	if err != nil {
-		return nil, fmt.Errorf("the certificate that has come: %w", err)
-	}
-	return text, nil
-}
-
 // outlive returns a context that ends later than ctx by a duration.
 func outlive(ctx context.Context, by time.Duration) (context.Context, context.CancelFunc) {
 	longer, cancel := context.WithCancel(context.WithoutCancel(ctx))
@@ -168,66 +112,84 @@ func outlive(ctx context.Context, by time.Duration) (context.Context, context.Ca
 	return longer, func() { stop(); cancel() }
 }
 
-// withProblem adds the problem of a refused order to the error of package acme, which omits it.
-func withProblem(err error) error {
-	if refused := (*acme.OrderError)(nil); errors.As(err, &refused) && refused.Problem != nil {
-		return fmt.Errorf("%w: %w", err, refused.Problem)
+// await asks for an order until it has another status than the one that it is to leave.
+func (s *session) await(ctx context.Context, order acme.Order, leave string) (acme.Order, error) {
+	for {
+		order, err := s.GetOrder(ctx, s.account, order)
+		switch {
+		case err != nil:
+			return order, err
+		case order.Status == acme.StatusInvalid && order.Error != nil:
+			return order, fmt.Errorf("the order is invalid: %w", *order.Error)
+		case order.Status == acme.StatusInvalid:
+			return order, errors.New("the order is invalid")
+		case order.Status != leave:
+			return order, nil
+		}
+		select {
+		case <-time.After(pollEvery):
+		case <-ctx.Done():
+			return order, ctx.Err()
+		}
 	}
-	return err
 }
 
-// authorize proves to the authority that the domain is this server's, if that is not proved yet.
-func (t *task) authorize(ctx context.Context, client *acme.Client, domain, url string) error {
-	z, err := client.GetAuthorization(ctx, url)
-	if err != nil || z.Status == acme.StatusValid {
-		return err
+// authorize proves to the authority that the names of an order are this server's, where that is not
+// proved yet. All proofs are there before the authority is asked to look at the first one.
+func (t *task) authorize(ctx context.Context, s *session, order acme.Order,
+	challenge string) error {
+	type pending struct {
+		z acme.Authorization
+		c acme.Challenge
 	}
-	i := slices.IndexFunc(z.Challenges, func(c *acme.Challenge) bool {
-		return c.Type == "tls-alpn-01"
-	})
-	if i < 0 {
-		return errors.New("the authority offers no challenge tls-alpn-01")
+	var all []pending
+	for _, url := range order.Authorizations {
+		z, err := s.GetAuthorization(ctx, s.account, url)
+		if err != nil {
+			return err
+		}
+		if z.Status == acme.StatusValid {
+			continue
+		}
+		i := slices.IndexFunc(z.Challenges, func(c acme.Challenge) bool { return c.Type == challenge })
+		if i < 0 {
+			return &proofError{z.Identifier.Value, challenge, errNotOffered}
+		}
+		withdraw, err := t.proofs.prove(z.Challenges[i])
+		if err != nil {
+			return &proofError{z.Identifier.Value, challenge, err}
+		}
+		defer withdraw()
+		all = append(all, pending{z, z.Challenges[i]})
 	}
-	answer, err := client.TLSALPN01ChallengeCert(z.Challenges[i].Token, domain)
-	if err != nil {
-		return err
+	for _, p := range all {
+		if _, err := s.InitiateChallenge(ctx, s.account, p.c); err != nil {
+			return err
+		}
 	}
-	t.answers.Store(domain, &answer)
-	defer t.answers.Delete(domain)
-	if _, err := client.Accept(ctx, z.Challenges[i]); err != nil {
-		return err
+	for _, p := range all {
+		if _, err := s.PollAuthorization(ctx, s.account, p.z); err != nil {
+			return &proofError{p.z.Identifier.Value, challenge, err}
+		}
 	}
-	_, err = client.WaitAuthorization(ctx, url)
-	return err
+	return nil
 }
 
-// asked returns the pause for which an authority asks in its error.
-func asked(err error) time.Duration {
-	var e *acme.Error
-	if !errors.As(err, &e) || e.Header == nil {
-		return 0
-	}
-	after := e.Header.Get("Retry-After") // RFC 9110 section 10.2.3
-	if seconds, err := strconv.Atoi(after); err == nil {
-		return time.Duration(min(seconds, int(longestPause/time.Second))) * time.Second
-	}
-	if at, err := http.ParseTime(after); err == nil {
-		return time.Until(at)
-	}
-	return 0
+// proofError says why a name could not be proved by a challenge.
+type proofError struct {
+	name, challenge string
+	err             error
 }
 
-// bounded limits the size of the bodies of answers.
-type bounded struct{ http.RoundTripper }
+var errNotOffered = errors.New("the authority does not offer that")
 
-// RoundTrip implements http.RoundTripper.
-func (b bounded) RoundTrip(req *http.Request) (*http.Response, error) {
-	answer, err := b.RoundTripper.RoundTrip(req)
-	if err == nil {
-		answer.Body = struct {
-			io.Reader
-			io.Closer
-		}{io.LimitReader(answer.Body, maxAnswer), answer.Body}
-	}
-	return answer, err
+// Error implements error.
+func (e *proofError) Error() string {
+	return fmt.Sprintf("authorization error for %s by %s: %v", e.name, e.challenge, e.err)
 }
+
+// Unwrap returns the cause.
+func (e *proofError) Unwrap() error { return e.err }
+
+// names returns those of an entry of ACME.Domains.
+func names(entry string) []string { return strings.Fields(entry) }

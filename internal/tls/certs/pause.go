@@ -2,22 +2,24 @@ package certs
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 	"os"
-	"path/filepath"
+	"strings"
 	"time"
 )
 
-// pauseFile is the path of the file with the pause of a domain whose last attempt has failed. A
-// process that a service manager starts again and again would otherwise ask the authority at each
-// start, and authorities limit failures, too.
-func (a *ACME) pauseFile(domain string) string { return filepath.Join(a.Folder, domain+".pause") }
+// pauseFile is the path of the file with the pause of an entry of Domains whose last attempt has
+// failed. A process that a service manager starts again and again would otherwise ask the authority
+// at each start, and authorities limit failures, too.
+func (a *ACME) pauseFile(domain string) string { return a.base(domain) + ".pause" }
 
 // keepPause writes the end of a domain's pause to its file. If that fails, the pause does not last
 // over a restart.
 func (t *task) keepPause(domain string) {
 	a := t.tried[domain]
-	text := fmt.Sprintf("%s %s %s\n", a.next.UTC().Format(time.RFC3339), a.pause, t.config.account())
+	text := fmt.Sprintf("%s %s %s\n", a.next.UTC().Format(time.RFC3339), a.pause,
+		t.config.account(domain))
 	_ = t.config.write(t.config.pauseFile(domain), []byte(text))
 }
 
@@ -35,7 +37,7 @@ func (t *task) keptPause(domain string) *attempts {
 	}
 	var next, pause, account string
 	if _, err := fmt.Fscan(bytes.NewReader(text), &next, &pause, &account); err != nil ||
-		account != t.config.account() {
+		account != t.config.account(domain) {
 		return a
 	}
 	at, err := time.Parse(time.RFC3339, next)
@@ -53,10 +55,10 @@ func (t *task) keptPause(domain string) *attempts {
 	return a
 }
 
-// account names the account at the authority in the file of a pause.
-func (a *ACME) account() string {
-	if a.Email == "" {
-		return "-"
-	}
-	return a.Email
+// account names the account at the authority in the file of a pause, and the names of an entry of
+// Domains that has several.
+func (a *ACME) account(entry string) string {
+	all := names(entry)
+	all[0] = cmp.Or(a.Email, "-")
+	return strings.Join(all, "+")
 }
