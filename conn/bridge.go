@@ -63,7 +63,7 @@ func HTTP(h http.Handler) Handler {
 			return http.StatusServiceUnavailable
 		}
 		c.writer = httpWriter{answerWriter{to: c, req: std, log: req.x.set.Logger,
-			server: req.x.c.port.server, declared: -1}}
+			server: req.x.c.port.server, declared: -1, counter: req.counter}}
 		return c.serve(req, resp)
 	}
 }
@@ -88,7 +88,7 @@ func HTTPOnLoop(h http.Handler) Handler {
 		}
 		b.body.req = std
 		b.answerWriter = answerWriter{to: resp, req: std, log: req.x.set.Logger,
-			server: req.x.c.port.server, declared: -1}
+			server: req.x.c.port.server, declared: -1, counter: req.counter}
 		defer b.end(req.x)
 		h.ServeHTTP(b.seen(req.hijacks()), std)
 		b.finish()

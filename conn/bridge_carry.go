@@ -22,9 +22,8 @@ func (c *bridge) serve(req *Request, resp *Response) int {
 		defer c.mu.Unlock()
 		if e, ok := c.panicked.(*loop.PanicError); ok && !logged {
 			x.c.port.server.panics.Add(1)
-			x.set.Logger.Error("conn: panic in a handler", "panic", e.Value,
-				"request_id", RequestID(c.writer.req.Context()), "target", c.writer.req.RequestURI,
-				"stack", string(e.Stack))
+			x.set.Logger.Error("conn: panic in a handler",
+				append(c.writer.about("panic", e.Value), "stack", string(e.Stack))...)
 		}
 		c.left, c.resp = true, nil // the handler may go on for hours, with a hijacked connection
 		c.cut(loop.ErrClientGone)

@@ -154,7 +154,7 @@ func (n *nextHandler) begin(req *Request, resp *Response, p *pair) *around {
 	a.sent.method, a.sent.path, a.sent.query = std.Method, std.URL.Path, std.URL.RawQuery
 	a.sent.body = std.Body
 	a.answerWriter = answerWriter{to: resp, req: a.std, log: req.x.set.Logger,
-		server: req.x.c.port.server, declared: -1}
+		server: req.x.c.port.server, declared: -1, counter: req.counter}
 	a.writer = a.seen(req.hijacks())
 	return a
 }
@@ -210,8 +210,7 @@ func (n *nextHandler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case a.pair == nil:
 		a.serve(w, r)
 	case !a.pair.own(): // where nothing would recover a panic
-		a.log.Error(errOtherGoroutine.Error(), "request_id", RequestID(r.Context()),
-			"target", r.RequestURI)
+		a.log.Error(errOtherGoroutine.Error(), a.about()...)
 		http.Error(w, "Internal Server Error", http.StatusInternalServerError)
 	default:
 		_ = a.pair.onThread(func() { a.serve(w, r) })

@@ -199,9 +199,8 @@ func (c *bridge) run(at loop.InPlace) {
 		e, ok := panicked.(*loop.PanicError)
 		if ok && (c.left || w.hijacked) { // no thread is left to log it
 			w.server.panics.Add(1)
-			w.log.Error("conn: panic in a handler", "panic", e.Value,
-				"request_id", RequestID(w.req.Context()), "target", w.req.RequestURI,
-				"stack", string(e.Stack))
+			w.log.Error("conn: panic in a handler",
+				append(w.about("panic", e.Value), "stack", string(e.Stack))...)
 		}
 		if c.hijack.cancel != nil {
 			c.hijack.cancel(nil)

@@ -54,6 +54,7 @@ type answerWriter struct {
 	gone     chan bool
 	over     bool // the handler has returned
 	hijacked bool
+	counter  uint32 // of the request's route
 }
 
 // outlet takes an answer: a Response, or the bridge to one.
@@ -317,6 +318,12 @@ func (w *answerWriter) removeForm() {
 	}
 }
 
+// about is exchange.about for what may have outlived the exchange.
+func (w *answerWriter) about(args ...any) []any {
+	args = append(args, "request_id", RequestID(w.req.Context()), "target", w.req.RequestURI)
+	return w.server.settings.Load().nameOf(w.counter).attrs(args)
+}
+
 // complain logs a mistake of the handler, and its place in the code.
 func (w *answerWriter) complain(what string) {
 	pc := make([]uintptr, 16)
@@ -331,6 +338,5 @@ func (w *answerWriter) complain(what string) {
 		}
 	}
 	at := fmt.Sprintf("%s (%s:%d)", f.Function, path.Base(f.File), f.Line)
-	w.log.Warn("conn: http.Handler: "+what, "by", at,
-		"request_id", RequestID(w.req.Context()), "target", w.req.RequestURI)
+	w.log.Warn("conn: http.Handler: "+what, w.about("by", at)...)
 }

@@ -35,6 +35,10 @@ type Config struct {
 	// each request.
 	Count bool
 
+	// RouteName names the route that counts by a number (see RequestLayer.SetCounter) in lines of
+	// Logger about its requests; nil: they name none. It may be called on any goroutine.
+	RouteName func(counter uint32) (site, route string)
+
 	Headers   []Field      // added to every response that does not set them
 	AccessLog AccessLog    // nil: none
 	Logger    *slog.Logger // nil: slog.Default

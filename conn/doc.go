@@ -187,6 +187,7 @@
 //	exchange_layer.go      what layers may do besides, with both, and the values that they give to
 //	                       requests
 //	exchange_pace.go       the pace of a client, and what the log says of one that is too slow
+//	exchange_log.go        what lines of the log say of their request
 //	exchange_buffers.go    buffers and their sizes, reading of files
 //	exchange_errors.go     errors, for handlers and for layers
 //	exchange_counts.go     what is counted of requests

@@ -458,7 +458,7 @@ func (x *exchange) traced() {
 		if x := exchangeOf(t); x != nil {
 			trace.Log(ctx, "route", x.req.prefix)
 		} else if h := takeoverOf(t); h != nil {
-			trace.Log(ctx, "route", h.route())
+			trace.Log(ctx, "route", h.ofRoute().route)
 		}
 		task.End()
 	})

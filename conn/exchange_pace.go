@@ -22,8 +22,8 @@ func (x *exchange) slow(err error, p *stream.Pace) {
 		return
 	}
 	reading, _ := x.via.paces()
-	logSlow(x.set.Logger, tooSlow, p, p == reading, "request_id", x.req.ID(), "target", x.req.Target(),
-		"route", x.req.prefix, "remote", x.c.remote.addrPort())
+	logSlow(x.set.Logger, tooSlow, p, p == reading,
+		append(x.about(), "remote", x.c.remote.addrPort())...)
 }
 
 // LastPing returns when the last PING of the client's connection of HTTP/2 has come, by

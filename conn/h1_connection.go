@@ -92,8 +92,7 @@ func (c *connection) ClientGone() {
 // failed logs what went wrong with the present request.
 func (c *connection) failed(what string, args ...any) {
 	if x := c.exchange(); x != nil {
-		r := &x.req
-		args = append(args, "request_id", r.ID(), "target", r.Target(), "remote", r.RemoteAddr())
+		args = append(x.about(args...), "remote", x.req.RemoteAddr())
 	} else {
 		args = append(args, "remote", c.remote.addrPort())
 	}

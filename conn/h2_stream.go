@@ -275,9 +275,7 @@ func (st *h2stream) failed(what string, args ...any) {
 		st.s.set.Logger.Error(what, append(args, "remote", st.s.remote.addrPort())...)
 		return
 	}
-	r := &st.x.req
-	st.s.set.Logger.Error(what, append(args,
-		"request_id", r.ID(), "target", r.Target(), "remote", r.RemoteAddr())...)
+	st.s.set.Logger.Error(what, append(st.x.about(args...), "remote", st.x.req.RemoteAddr())...)
 }
 
 // left tells the stream that the client does not want it any more.

@@ -238,8 +238,7 @@ func (w *Response) SetStatus(code int) {
 	switch {
 	case w.HeadSent() && code != w.status:
 		w.x.set.Logger.Warn("conn: status ignored, the head was sent before it was set",
-			"sent", w.status, "set", code, "request_id", w.x.req.ID(),
-			"target", w.x.req.Target())
+			w.x.about("sent", w.status, "set", code)...)
 	case w.phase != open:
 	case w.final(code):
 		w.early, w.reason = code, ""
@@ -413,8 +412,7 @@ func (w *Response) replace() bool {
 		w.discard()
 		return true
 	case streamed:
-		w.x.set.Logger.Error("conn: response body set after the head was sent",
-			"request_id", w.x.req.ID(), "target", w.x.req.Target())
+		w.x.set.Logger.Error("conn: response body set after the head was sent", w.x.about()...)
 		w.phase = aborted
 	}
 	return false

@@ -143,8 +143,7 @@ func (w *Response) failBody(what string, err error) int {
 // logFailure logs why an answer is an error. That the client has left is no failure.
 func (w *Response) logFailure(what string, err error) {
 	if set := w.x.set; set != nil && !errors.Is(err, loop.ErrClientGone) {
-		set.Logger.Error(what, append(withStack(err),
-			"request_id", w.x.req.ID(), "target", w.x.req.Target())...)
+		set.Logger.Error(what, w.x.about(withStack(err)...)...)
 	}
 }
 

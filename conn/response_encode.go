@@ -240,8 +240,7 @@ func (w *Response) encodeBody(n int, err error) {
 }
 
 func (w *Response) encoderFailed(err error) error {
-	w.x.set.Logger.Error("conn: response body cannot be encoded", "error", err,
-		"request_id", w.x.req.ID(), "target", w.x.req.Target())
+	w.x.set.Logger.Error("conn: response body cannot be encoded", w.x.about("error", err)...)
 	return w.via.abort(err)
 }
 

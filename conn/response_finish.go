@@ -111,8 +111,7 @@ func (w *Response) decideAnswer(status int) (_, n int, err error) {
 func (w *Response) refuse(status int, bad *Field) int {
 	if x := w.x; w.final(status) {
 		x.set.Logger.Error("conn: response header refused, not a valid field",
-			"name", bad.Name, "value", bad.Value, "request_id", x.req.ID(),
-			"target", x.req.Target())
+			x.about("name", bad.Name, "value", bad.Value)...)
 	}
 	w.drop(ErrBadField)
 	return 500
@@ -164,8 +163,7 @@ func (w *Response) final(status int) bool {
 	if 200 <= status && status <= 999 {
 		return true
 	}
-	w.x.set.Logger.Error("conn: handler gave no final status",
-		"status", status, "request_id", w.x.req.ID(), "target", w.x.req.Target())
+	w.x.set.Logger.Error("conn: handler gave no final status", w.x.about("status", status)...)
 	return false
 }
 
@@ -200,8 +198,7 @@ type ahead struct {
 func (w *Response) finishStream(status int) {
 	if status != 0 && status != w.status && w.via.writeError() == nil {
 		w.x.set.Logger.Warn("conn: status ignored, the head was sent before the handler returned",
-			"sent", w.status, "returned", status, "request_id", w.x.req.ID(),
-			"target", w.x.req.Target())
+			w.x.about("sent", w.status, "returned", status)...)
 	}
 	if w.stream(w.buf) != nil || (!w.plan.bare || w.sendsRange()) && w.left > 0 {
 		w.cut(errShortBody)
@@ -407,8 +404,7 @@ func (w *Response) logReader(what string, err error) {
 		w.x.req.body.failure() != 0 && errors.Is(err, w.x.req.body.err) {
 		return
 	}
-	w.x.set.Logger.Error(what, "error", err, "request_id", w.x.req.ID(),
-		"target", w.x.req.Target())
+	w.x.set.Logger.Error(what, w.x.about("error", err)...)
 }
 
 // readPiece reads from the source into buf, no more than left bytes if that is not negative.
@@ -475,8 +471,7 @@ func (w *Response) runHooks(status int, first []byte) {
 func (w *Response) dropBad() {
 	for bad := w.header.firstBad(); bad != nil; bad = w.header.firstBad() {
 		w.x.set.Logger.Error("conn: response header left out, not a valid field",
-			"name", bad.Name, "value", bad.Value, "request_id", w.x.req.ID(),
-			"target", w.x.req.Target())
+			w.x.about("name", bad.Name, "value", bad.Value)...)
 		w.header.Del(bad.Name)
 	}
 }

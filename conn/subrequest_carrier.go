@@ -27,9 +27,7 @@ func (e *background) Client() netip.Addr {
 func (e *background) exchange() *exchange { return e.x }
 
 func (e *background) failed(what string, args ...any) {
-	r := &e.x.req
-	e.x.set.Logger.Error(what, append(args,
-		"request_id", r.ID(), "target", r.Target(), "remote", r.RemoteAddr())...)
+	e.x.set.Logger.Error(what, append(e.x.about(args...), "remote", e.x.req.RemoteAddr())...)
 }
 
 // interim implements carrier.

@@ -43,11 +43,11 @@ type owner interface {
 
 // takeover is what an owner has of its request.
 type takeover struct {
-	cancel context.CancelCauseFunc // of the request's context; nil: there is none
-	line   *laterLine              // nil: no access log
-	path   unique.Handle[string]   // of the request's route, see route; the zero Handle: ""
-	keeper Keeper                  // nil: the handler keeps it
-	more   *leftover               // nil: it has none
+	cancel context.CancelCauseFunc  // of the request's context; nil: there is none
+	line   *laterLine               // nil: no access log
+	name   unique.Handle[routeName] // of the request's route; the zero Handle: none
+	keeper Keeper                   // nil: the handler keeps it
+	more   *leftover                // nil: it has none
 
 	closeCode int32 // 0: unknown
 	panicked  bool
@@ -77,9 +77,7 @@ func (h *takeover) ofRequest() *takeover { return h }
 // setOwner makes o the task of x's thread. It takes what the owner needs of the request for long.
 func setOwner(x *exchange, o owner, hijacked bool) {
 	h := o.ofRequest()
-	if h.cancel = x.cancel; x.req.prefix != "" {
-		h.path = unique.Make(x.req.prefix)
-	}
+	h.cancel, h.name = x.cancel, keptName(x)
 	if h.line = x.logLater(hijacked); h.line == nil && x.req.idView != nil {
 		h.extra().id = x.req.ID()
 	}
@@ -118,12 +116,21 @@ func (h *takeover) id() string {
 	return ""
 }
 
-// route returns the path of the request's route.
-func (h *takeover) route() string {
-	if h.path == (unique.Handle[string]{}) {
-		return ""
+// keptName returns the name of x's route for an owner that outlives x.
+func keptName(x *exchange) unique.Handle[routeName] {
+	n := x.set.nameOf(x.req.counter)
+	if n.route == "" {
+		n.route = x.req.prefix
 	}
-	return h.path.Value()
+	return unique.Make(n)
+}
+
+// ofRoute returns the name of the request's route.
+func (h *takeover) ofRoute() (n routeName) {
+	if h.name != (unique.Handle[routeName]{}) {
+		n = h.name.Value()
+	}
+	return n
 }
 
 // defers reports whether the handler, or what has called it, has deferred functions. They may use
@@ -263,12 +270,13 @@ func (h *takeover) conclude(t *loop.Thread) {
 func describe(o owner, how string) string {
 	h := o.ofRequest()
 	return fmt.Sprintf("client %s, %s by request %s, route %q", o.peer().addrPort(), how, h.id(),
-		h.route())
+		h.ofRoute().route)
 }
 
 // logFailed is the failed of an owner whose request is over.
 func logFailed(o owner, what string, args []any) {
-	args = append(args, "request_id", o.ofRequest().id(), "remote", o.peer().addrPort())
+	h := o.ofRequest()
+	args = append(h.ofRoute().attrs(append(args, "request_id", h.id())), "remote", o.peer().addrPort())
 	o.server().settings.Load().Logger.Error(what, args...)
 }
 

@@ -122,8 +122,8 @@ func (w *Tail) keepPace(p stream.Pace) {
 
 // slow is exchange.slow for what comes behind the handler.
 func (w *Tail) slow(log *slog.Logger, p *stream.Pace, from peer) {
-	logSlow(log, tooSlow, p, false, "request_id", w.id(), "route", w.route(), "remote",
-		from.addrPort())
+	args := w.ofRoute().attrs([]any{"request_id", w.id()})
+	logSlow(log, tooSlow, p, false, append(args, "remote", from.addrPort())...)
 }
 
 func (w *Tail) takePace(p *stream.Pace) {

@@ -102,6 +102,21 @@ func (p *Counters) Names() []RouteName {
 	return slices.Clip(p.names)
 }
 
+// Name returns the names of the route of a number, "" where there is none. It may be called on any
+// goroutine; a nil p has no names.
+func (p *Counters) Name(counter uint32) (site, route string) {
+	if p == nil {
+		return "", ""
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if int(counter) >= len(p.names) {
+		return "", ""
+	}
+	n := p.names[counter]
+	return n.Site, n.Route
+}
+
 // numberRoutes gives the routes of a site their numbers, and returns that of the site itself.
 func (p *Counters) numberRoutes(hosts []string, routes []handlers.Route) uint32 {
 	name := siteName(hosts)
