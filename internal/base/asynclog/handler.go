@@ -39,7 +39,7 @@ type format struct {
 // format returns a format that writes to w and shows limit bytes of an attribute's text.
 func (l *Log) format(w io.Writer, limit int) format {
 	cut := func(_ []string, a slog.Attr) slog.Attr { return cutAttr(a, limit) }
-	options := &slog.HandlerOptions{ReplaceAttr: cut}
+	options := &slog.HandlerOptions{ReplaceAttr: cut, Level: &l.level}
 	return format{l, slog.NewTextHandler(w, options), slog.NewJSONHandler(w, options)}
 }
 
@@ -60,8 +60,8 @@ func (f format) withGroup(name string) format {
 
 // Logger returns a logger that writes to l.
 func (l *Log) Logger() *slog.Logger {
-	return slog.New(&handler{log: l, lines: l.format(writer{l, room}, maxText),
-		priority: l.format(writer{l, room + priorityRoom}, maxLong), limited: true})
+	return slog.New(&handler{log: l, lines: l.format(writer{l, room, true}, maxText),
+		priority: l.format(writer{l, room + priorityRoom, false}, maxLong), limited: true})
 }
 
 // Of returns the Log that a logger writes to, nil if it is another kind of logger.

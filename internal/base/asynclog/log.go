@@ -4,10 +4,11 @@
 // that find no room in the queue are dropped and counted.
 //
 // Clients cause many of the lines. So the text of each attribute is cut, by its length with
-// escapes, and of lines with the same message only some are logged each second; the others are
-// counted. Lines about the program itself are exempt: see Priority.
+// escapes, of lines with the same message only some are logged each second, and all of them
+// together take a bounded number of bytes a day; the others are counted. Lines about the program
+// itself are exempt: see Priority.
 //
-// Lines are text, or JSON objects: see SetJSON.
+// Lines are text, or JSON objects: see SetJSON. SetOutput changes where they go.
 //
 //	log.go      the queue and its goroutine
 //	handler.go  the slog.Handler, which cuts long attributes
@@ -34,7 +35,7 @@ const (
 
 // Log is the queue. Its methods are for any goroutine.
 type Log struct {
-	to     io.Writer
+	first  io.Writer     // of New
 	wakeup chan struct{} // has an element when the goroutine has work
 	done   chan struct{}
 
@@ -43,15 +44,21 @@ type Log struct {
 	dropped int // lines
 	waiting []chan struct{}
 	closed  bool
+	to      io.Writer      // of lines from now on
+	next    io.WriteCloser // SetOutput was called with it; the goroutine makes it to
+	changes bool           // SetOutput was called
 
-	json atomic.Bool // what format forms
+	json  atomic.Bool   // what format forms
+	level slog.LevelVar // lines below it are not formed
+	lost  atomic.Int64  // lines, see Lost
 
 	rate rates
 }
 
 // New makes a log that writes to w, on a goroutine that Close ends.
 func New(w io.Writer) *Log {
-	l := &Log{to: w, wakeup: make(chan struct{}, 1), done: make(chan struct{})}
+	l := &Log{first: w, to: w, wakeup: make(chan struct{}, 1), done: make(chan struct{})}
+	l.rate.lost = &l.lost
 	l.rate.report = func(message string, n int) {
 		Priority(l.Logger()).Warn("log: lines left out, too many of the kind",
 			"kind", message, "lines", n)
@@ -64,15 +71,58 @@ func New(w io.Writer) *Log {
 // too.
 func (l *Log) SetJSON(on bool) { l.json.Store(on) }
 
+// SetLevel leaves out lines below level from now on, of all loggers. At first it is slog.LevelInfo.
+func (l *Log) SetLevel(level slog.Level) { l.level.Set(level) }
+
+// SetOutput makes w take the lines that are logged from now on; nil: the writer of New takes them.
+// The goroutine closes w when the lines of the next call of SetOutput begin. What w does not take,
+// by an error, goes to the writer of New. SetOutput does not wait.
+func (l *Log) SetOutput(w io.WriteCloser) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.ended() {
+		l.exchange(w)
+		return
+	}
+	if l.changes { // the goroutine is held up since the last call
+		closeOutput(l.next)
+	}
+	l.next, l.changes = w, true
+	l.wake()
+}
+
+// exchange makes w take the lines.
+func (l *Log) exchange(w io.WriteCloser) {
+	if l.to != l.first {
+		closeOutput(l.to.(io.WriteCloser))
+	}
+	if l.to = l.first; w != nil {
+		l.to = w
+	}
+}
+
+func closeOutput(w io.WriteCloser) {
+	if w != nil {
+		_ = w.Close() // nothing is left to say it to
+	}
+}
+
+// Lost returns how many lines were dropped or left out since New, for whatever reason.
+func (l *Log) Lost() int64 { return l.lost.Load() }
+
 // writer puts lines into the queue as long as there are less than size bytes in it.
 type writer struct {
-	log  *Log
-	size int
+	log     *Log
+	size    int
+	limited bool // lines count in rates
 }
 
 // Write is called with one line.
 func (w writer) Write(line []byte) (int, error) {
 	l := w.log
+	if w.limited {
+		l.rate.spend(len(line))
+	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.ended() {
@@ -80,6 +130,7 @@ func (w writer) Write(line []byte) (int, error) {
 	}
 	if l.closed || len(l.lines)+len(line) > w.size {
 		l.dropped++
+		l.lost.Add(1)
 	} else {
 		l.lines = append(l.lines, line...)
 	}
@@ -107,14 +158,15 @@ func (l *Log) wake() {
 // write is the goroutine.
 func (l *Log) write() {
 	defer close(l.done)
-	own := slog.New(&handler{log: l, lines: l.format(l.to, maxLong)})
+	own := slog.New(&handler{log: l, lines: l.format(output{l}, maxLong)})
 	var spare []byte
 	lost := 0 // lines, not reported yet
 	for range l.wakeup {
 		for {
 			l.mu.Lock()
 			lines, dropped := l.lines, l.dropped
-			if len(lines) == 0 && dropped == 0 {
+			next, changes := l.next, l.changes
+			if len(lines) == 0 && dropped == 0 && !changes {
 				for _, w := range l.waiting {
 					close(w)
 				}
@@ -127,15 +179,19 @@ func (l *Log) write() {
 				break
 			}
 			l.lines, l.dropped = spare[:0], 0
+			l.next, l.changes = nil, false
 			l.mu.Unlock()
 
 			var err error
+			n := 0
 			if len(lines) > 0 {
-				_, err = l.to.Write(lines)
+				n, err = output{l}.Write(lines)
 			}
 			lost += dropped
 			if err != nil {
-				lost += bytes.Count(lines, []byte{'\n'})
+				n := bytes.Count(lines[n:], []byte{'\n'})
+				l.lost.Add(int64(n))
+				lost += n
 			} else if lost > 0 {
 				own.Warn("log: lines dropped, the reader of the log has not taken them",
 					"lines", lost)
@@ -144,8 +200,27 @@ func (l *Log) write() {
 			if spare = lines; cap(spare) > keptBuffer {
 				spare = nil
 			}
+			if changes {
+				l.mu.Lock()
+				l.exchange(next)
+				l.mu.Unlock()
+			}
 		}
 	}
+}
+
+// output is where the goroutine writes, which alone changes Log.to until it ends.
+type output struct{ log *Log }
+
+// Write writes to the present output, and to that of New what the present one does not take.
+func (o output) Write(lines []byte) (n int, err error) {
+	l := o.log
+	if n, err = l.to.Write(lines); err != nil && l.to != l.first {
+		var more int
+		more, err = l.first.Write(lines[n:])
+		n += more
+	}
+	return n, err
 }
 
 // Flush waits until all that was logged so far is written, at most d. It must not be called on a

@@ -2,6 +2,7 @@ package asynclog
 
 import (
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -13,6 +14,11 @@ const (
 	// maxKinds bounds the messages that have a bucket each. This module has some hundred; a program
 	// may make any number.
 	maxKinds = 1000
+
+	// Lines of all messages together take at most 64 MiB at once, and then some 340 MiB a day: a
+	// client that causes many kinds of them must not fill a disk.
+	burstBytes     = 64 << 20
+	bytesPerSecond = 4 << 10
 )
 
 // rates has a token bucket for each message.
@@ -22,6 +28,10 @@ type rates struct {
 	mu    sync.Mutex
 	kinds map[string]*kind
 	timer *time.Timer // calls reportLeftOut; nil: no line was left out
+
+	spent   float64   // bytes of lines that bytesPerSecond has not made up for
+	spentAt time.Time // as of then
+	lost    *atomic.Int64
 }
 
 type kind struct {
@@ -41,15 +51,25 @@ func (r *rates) allow(message string) bool {
 	}
 	k.tokens = min(k.tokens+perSecond*now.Sub(k.at).Seconds(), burst)
 	k.at = now
-	if k.tokens >= 1 {
+	r.spent = max(r.spent-bytesPerSecond*now.Sub(r.spentAt).Seconds(), 0)
+	r.spentAt = now
+	if k.tokens >= 1 && r.spent < burstBytes {
 		k.tokens--
 		return true
 	}
 	k.out++
+	r.lost.Add(1)
 	if r.timer == nil {
 		r.timer = time.AfterFunc(reportAfter, r.reportLeftOut)
 	}
 	return false
+}
+
+// spend notes that a line of n bytes was logged.
+func (r *rates) spend(n int) {
+	r.mu.Lock()
+	r.spent += float64(n)
+	r.mu.Unlock()
 }
 
 // add adds a bucket for a new message. If there are too many, all further messages share one.

@@ -18,6 +18,7 @@
 //	escape.go     escapes, so that no client can forge a line
 //	stream.go     lines of connections that do not speak HTTP
 //	cut.go        how long a line may be
+//	output.go     Output: the places of the server's own log, which are the same
 package accesslog
 
 import (
@@ -106,7 +107,7 @@ func (c *Config) IsFile() bool { return filepath.IsAbs(c.Path) }
 // Writable returns why the file cannot be opened for writing, or made.
 func (c *Config) Writable() error {
 	if c.IsFile() {
-		if err := writable(c.Path); err != nil {
+		if err := Writable(c.Path); err != nil {
 			return c.Table.Wrong("path", err)
 		}
 	}
@@ -148,12 +149,12 @@ func parsePath(dir, path string) (string, error) {
 	if folder, err := os.Stat(filepath.Dir(path)); err != nil || !folder.IsDir() {
 		return path, fmt.Errorf("there is no folder %s", filepath.Dir(path))
 	}
-	return path, writable(path)
+	return path, Writable(path)
 }
 
-// writable returns why openLogFile would fail, for `lwango -t`, which makes no files. A start
+// Writable returns why openLogFile would fail, for `lwango -t`, which makes no files. A start
 // checks that a process reads a pipe.
-func writable(path string) error {
+func Writable(path string) error {
 	info, err := os.Stat(path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):

@@ -28,33 +28,35 @@ const (
 // datagrams is a daemon that takes one datagram for each line. It may end and start again.
 type datagrams struct {
 	network, address string
-	frame            func(b []byte, now time.Time) []byte // appends what stands before a line
-	sendsLF          bool                                 // a line is sent with the LF at its end
+	// frame appends what stands before a line.
+	frame func(b []byte, severity int, now time.Time) []byte
+	kind
+	sendsLF bool // a line is sent with the LF at its end
 
 	conn net.Conn // nil: none yet, or it was lost
 	buf  []byte
 }
 
-// newDatagrams returns the daemon that path of [access_log] names, or nil if it names none.
-func newDatagrams(path string) *datagrams {
+// newDatagrams returns the daemon that path of a log names, or nil if it names none.
+func newDatagrams(path string, k kind) *datagrams {
 	switch kind, rest, _ := strings.Cut(path, ":"); kind {
 	case "syslog":
-		return newSyslog(rest)
+		return newSyslog(rest, k)
 	case "journald":
-		return newJournal(rest)
+		return newJournal(rest, k)
 	}
 	return nil
 }
 
 // newSyslog sends lines to syslog. rest is the part of path after "syslog:".
-func newSyslog(rest string) *datagrams {
+func newSyslog(rest string, k kind) *datagrams {
 	pid := strconv.Itoa(os.Getpid())
 	path, local := strings.CutPrefix(rest, "unix:")
 	if local || rest == "" {
 		// The format of the C library, which every daemon reads (RFC 3164, without the name of the host).
-		return &datagrams{network: "unixgram", address: cmp.Or(path, syslogSocket),
-			frame: func(b []byte, now time.Time) []byte {
-				b = now.AppendFormat(append(b, "<"+syslogPriority+">"...), time.Stamp)
+		return &datagrams{network: "unixgram", address: cmp.Or(path, syslogSocket), kind: k,
+			frame: func(b []byte, severity int, now time.Time) []byte {
+				b = now.AppendFormat(k.appendPriority(b, severity), time.Stamp)
 				return append(b, " lwango["+pid+"]: "...)
 			}}
 	}
@@ -63,23 +65,26 @@ func newSyslog(rest string) *datagrams {
 		host = "-"
 	}
 	// RFC 5424 section 6, in a datagram of RFC 5426.
-	return &datagrams{network: "udp", address: rest,
-		frame: func(b []byte, now time.Time) []byte {
-			b = append(b, "<"+syslogPriority+">1 "...)
+	return &datagrams{network: "udp", address: rest, kind: k,
+		frame: func(b []byte, severity int, now time.Time) []byte {
+			b = append(k.appendPriority(b, severity), "1 "...)
 			b = now.UTC().AppendFormat(b, "2006-01-02T15:04:05.000000Z")
-			return append(b, " "+host+" lwango "+pid+" access - "...)
+			return append(b, " "+host+" lwango "+pid+" "+k.msgID+" - "...)
 		}}
 }
 
-// syslogPriority is facility local7, severity info.
-const syslogPriority = "190"
+// appendPriority appends what both formats of syslog begin with.
+func (k kind) appendPriority(b []byte, severity int) []byte {
+	return append(strconv.AppendInt(append(b, '<'), int64(k.facility<<3+severity), 10), '>')
+}
 
 // newJournal sends lines to journald, in its native protocol: fields, each on a line. rest is the
 // path of its socket; "": the usual one.
-func newJournal(rest string) *datagrams {
+func newJournal(rest string, k kind) *datagrams {
 	return &datagrams{network: "unixgram", address: cmp.Or(rest, journalSocket), sendsLF: true,
-		frame: func(b []byte, _ time.Time) []byte {
-			return append(b, "PRIORITY=6\nSYSLOG_IDENTIFIER=lwango\nMESSAGE="...)
+		kind: k, frame: func(b []byte, severity int, _ time.Time) []byte {
+			b = strconv.AppendInt(append(b, "PRIORITY="...), int64(severity), 10)
+			return append(b, "\nSYSLOG_IDENTIFIER=lwango\nMESSAGE="...)
 		}}
 }
 
@@ -140,7 +145,7 @@ func (d *datagrams) send(line []byte, now, until time.Time) (err error) {
 	if !d.sendsLF {
 		line = line[:len(line)-1]
 	}
-	d.buf = append(d.frame(d.buf[:0], now), line...)
+	d.buf = append(d.frame(d.buf[:0], d.severity(line), now), line...)
 	_, err = d.conn.Write(d.buf)
 	if err != nil && d.network != "udp" && !errors.Is(err, syscall.EMSGSIZE) &&
 		!errors.Is(err, os.ErrDeadlineExceeded) {

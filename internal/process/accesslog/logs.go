@@ -53,7 +53,7 @@ func (l *Logs) Open(tables []*Config) (_ Sinks, err error) {
 		if sinks[c.Path] != nil {
 			continue
 		}
-		if sinks[c.Path], err = openSink(c.Path, l.log); err != nil {
+		if sinks[c.Path], err = openSink(c.Path, accessLines, l.log); err != nil {
 			delete(sinks, c.Path)
 			sinks.Close()
 			return nil, c.Table.Wrong("path", err)
@@ -112,7 +112,7 @@ func (l *Logs) Reopen() {
 	paths := slices.Sorted(maps.Keys(l.open))
 	l.mu.Unlock()
 	for _, path := range paths {
-		to, err := openSink(path, l.log)
+		to, err := openSink(path, accessLines, l.log)
 		if err != nil {
 			l.own.Error("access log: cannot be reopened, the old file stays", "path", path,
 				"error", err)

@@ -20,15 +20,15 @@ type sink interface {
 	close() error
 }
 
-// openSink opens the file or daemon that `path` of [access_log] names.
-func openSink(path string, log *slog.Logger) (sink, error) {
+// openSink opens the file or daemon that `path` of [access_log] or [error_log] names.
+func openSink(path string, k kind, log *slog.Logger) (sink, error) {
 	switch path {
 	case "stderr:":
 		return &fileSink{file: os.Stderr, log: log}, nil
 	case "stdout:":
 		return &fileSink{file: os.Stdout, log: log}, nil
 	}
-	if d := newDatagrams(path); d != nil {
+	if d := newDatagrams(path, k); d != nil {
 		return d, nil
 	}
 	_, err := os.Lstat(path)
@@ -37,7 +37,7 @@ func openSink(path string, log *slog.Logger) (sink, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &fileSink{path: path, file: f, log: log, created: missing}, nil
+	return &fileSink{path: path, file: f, name: k.name, log: log, created: missing}, nil
 }
 
 // openLogFile opens a file for lines. A pipe without a reader is an error, and not a wait (open(2),
@@ -51,6 +51,7 @@ func openLogFile(path string) (*os.File, error) {
 type fileSink struct {
 	path        string // "": a stream of the process, which stays open
 	file        *os.File
+	name        string // of the log
 	log         *slog.Logger
 	partialLine bool      // the last line is not complete
 	checked     time.Time // when reopenIfMoved last compared path and file
@@ -105,7 +106,7 @@ func (s *fileSink) reopenIfMoved() {
 	f, err := openLogFile(s.path)
 	if err != nil {
 		if !s.openFailed {
-			s.log.Error("access log: cannot be reopened, the old file stays", "path", s.path,
+			s.log.Error(s.name+": cannot be reopened, the old file stays", "path", s.path,
 				"error", err)
 		}
 		s.openFailed = true
@@ -113,7 +114,7 @@ func (s *fileSink) reopenIfMoved() {
 	}
 	_ = s.file.Close()
 	s.file, s.partialLine, s.openFailed = f, false, false
-	s.log.Info("access log reopened, the file was moved away", "path", s.path)
+	s.log.Info(s.name+" reopened, the file was moved away", "path", s.path)
 }
 
 // removeUnused removes the file if it was made for the sink, and nothing was written to it.

@@ -34,6 +34,7 @@ package config
 import (
 	"context"
 	"log/slog"
+	"path/filepath"
 	"regexp"
 	"sync/atomic"
 	"time"
@@ -42,6 +43,7 @@ import (
 	"github.com/lwango/lwango/handlers"
 	"github.com/lwango/lwango/handlers/cache"
 	"github.com/lwango/lwango/handlers/https"
+	"github.com/lwango/lwango/internal/base/asynclog"
 	"github.com/lwango/lwango/internal/base/metrics"
 	"github.com/lwango/lwango/internal/base/settings"
 	"github.com/lwango/lwango/internal/base/tags"
@@ -92,7 +94,7 @@ type Config struct {
 	Listeners []Listener `toml:"listener"`
 	// AccessLog has a line for each request.
 	AccessLog *accesslog.Config `toml:"access_log"`
-	// ErrorLog is the log of the server itself, which goes to stderr.
+	// ErrorLog is the log of the server itself.
 	ErrorLog ErrorLog `toml:"error_log"`
 	// Confine is what the process gives up when its sockets listen: rights, files, system calls.
 	Confine *Confine `toml:"confine"`
@@ -232,8 +234,64 @@ type Pubsub struct {
 // ErrorLog is [error_log].
 type ErrorLog struct {
 	Table settings.Table `toml:",table"`
+	// Path is a file, "stderr:", "stdout:", "journald:", or "syslog:" and an address.
+	Path string `toml:"path" default:"stderr:"`
+	// Level leaves out lines of less weight.
+	Level string `toml:"level" oneof:"debug info warn error" default:"info"`
 	// Format is "text", or "json", an object a line.
 	Format string `toml:"format" oneof:"text json" default:"text"`
+}
+
+// check checks the table. Relative paths begin in dir.
+func (e *ErrorLog) check(dir string, inCode bool) {
+	if inCode {
+		for _, key := range []string{"path", "level", "format"} {
+			if e.Table.Has(key) {
+				e.Table.Errorf(key, "is for a server that is its process; a program that starts a server "+
+					"in code gives it a Logger")
+			}
+		}
+		return
+	}
+	path, err := accesslog.CheckOutput(dir, e.Path)
+	if err != nil {
+		e.Table.Errorf("path", "%v", err)
+	}
+	e.Path = path
+}
+
+// IsFile reports whether Path is a file.
+func (e *ErrorLog) IsFile() bool { return filepath.IsAbs(e.Path) }
+
+// Writable returns why the file cannot be opened for writing, or made.
+func (e *ErrorLog) Writable() error {
+	if e.IsFile() {
+		if err := accesslog.Writable(e.Path); err != nil {
+			return e.Table.Wrong("path", err)
+		}
+	}
+	return nil
+}
+
+// Apply makes logs write as the table says, except where.
+func (e *ErrorLog) Apply(logs *asynclog.Log) {
+	logs.SetJSON(e.Format == "json")
+	var level slog.Level
+	if level.UnmarshalText([]byte(e.Level)) == nil { // it was checked
+		logs.SetLevel(level)
+	}
+}
+
+// Open opens Path; nil: it is the server's stderr. Trouble goes to log.
+func (e *ErrorLog) Open(log *slog.Logger) (*accesslog.Output, error) {
+	if e.Path == "" || e.Path == "stderr:" {
+		return nil, nil
+	}
+	out, err := accesslog.OpenOutput(e.Path, log)
+	if err != nil {
+		return nil, e.Table.Wrong("path", err)
+	}
+	return out, nil
 }
 
 // Site is a [[site]].

@@ -202,9 +202,9 @@ t.conf:22: site.access_log.path: missing; expected the path of a file`},
 		{"access log of a site alone", "[[site]]\nhost = \"a\"\n[site.access_log]\nformat = \"json\"",
 			`t.conf:3: site.access_log.path: missing; expected the path of a file`},
 
-		{"error log", "[error_log]\nformat = \"jsn\"\npath = \"x\"",
+		{"error log", "[error_log]\nformat = \"jsn\"\npath = \"none/x\"",
 			`t.conf:2: error_log.format: expected "text" or "json", found "jsn"
-t.conf:3: error_log.path: unknown key (known here: format)`},
+t.conf:3: error_log.path: there is no folder DIR/none`},
 
 		{"access log in no folder", "[access_log]\npath = \"none/log\"",
 			`t.conf:2: access_log.path: there is no folder DIR/none`},

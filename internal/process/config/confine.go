@@ -236,12 +236,15 @@ func (c *Config) Files() (read, write []string) {
 	return read, append(write, cmp.Or(c.SpoolDir, os.TempDir()))
 }
 
-// LogFiles returns the paths of the access logs that are files.
+// LogFiles returns the paths of the logs that are files.
 func (c *Config) LogFiles() (paths []string) {
 	for _, a := range c.AccessLogs() {
 		if a.IsFile() {
 			paths = append(paths, a.Path)
 		}
+	}
+	if c.ErrorLog.IsFile() {
+		paths = append(paths, c.ErrorLog.Path)
 	}
 	return paths
 }

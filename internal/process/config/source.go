@@ -143,10 +143,7 @@ func (s Source) Parse(name, text string) (*Config, error) {
 	c.checkHeaders()
 	c.checkMaps()
 	c.checkAccessLogs()
-	if s.Code != nil && c.ErrorLog.Table.Has("format") {
-		c.ErrorLog.Table.Errorf("format", "is for a server that is its process; a program that "+
-			"starts a server in code gives it a Logger")
-	}
+	c.ErrorLog.check(c.Dir, s.Code != nil)
 	c.checkPubsub(s.Broker)
 	c.checkDebug()
 	c.checkACME(s, c.TLS.ACME == inFile)

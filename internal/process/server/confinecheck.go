@@ -23,6 +23,9 @@ func tryConfined(c *config.Config, from config.Source) error {
 			return err
 		}
 	}
+	if err := c.ErrorLog.Writable(); err != nil {
+		return err
+	}
 	return c.CheckCacheFolder(true)
 }
 

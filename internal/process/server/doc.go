@@ -29,6 +29,7 @@
 //	purge.go           purges that processes with one broker tell each other
 //	upgradecommand.go  lwango -upgrade
 //	pidfile.go         the PID file and its lock
+//	errorlog.go        where the server's own log goes
 //	sdnotify.go        notifications for a service manager (sd_notify(3))
 //	version.go         the version of lwango
 //

@@ -182,7 +182,7 @@ func (p *Program) Main(ctx context.Context, o *Options, file string, stdout, std
 
 	// If the reader of the log goes away, the server goes on.
 	signal.Ignore(syscall.SIGPIPE)
-	logs.SetJSON(c.ErrorLog.Format == "json")
+	c.ErrorLog.Apply(logs)
 	signals.late()
 
 	program := findProgram(o.args)
@@ -202,7 +202,9 @@ func (p *Program) Main(ctx context.Context, o *Options, file string, stdout, std
 	} else {
 		s.manager.ready()
 	}
-	if s.untilStopped(ctx, signals, nil) != nil {
+	err = s.untilStopped(ctx, signals, nil)
+	logs.SetOutput(nil)
+	if err != nil {
 		return exitFailure
 	}
 	return exitStopped
@@ -252,6 +254,7 @@ func (s *server) untilStopped(ctx context.Context, signals *signals, calls <-cha
 			}
 		case <-signals.reopen:
 			s.access.Reopen()
+			s.reopenErrorLog()
 		case <-signals.upgrade:
 			s.beginUpgrade(stopped != nil)
 		case sig := <-signals.stop:

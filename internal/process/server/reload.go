@@ -7,7 +7,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/lwango/lwango/internal/base/asynclog"
 	"github.com/lwango/lwango/internal/base/settings"
 	"github.com/lwango/lwango/internal/process/config"
 	"github.com/lwango/lwango/internal/process/sockets"
@@ -57,6 +56,11 @@ func (s *server) reload() (err error) {
 		return err
 	}
 	undo.add(sinks.Close)
+	own, err := s.openErrorLog(next)
+	if err != nil {
+		return err
+	}
+	undo.add(own.discard)
 	debug, err := s.debugFor(next)
 	if err != nil {
 		return err
@@ -81,9 +85,7 @@ func (s *server) reload() (err error) {
 	s.notePorts(next, added)
 	s.restartNeeded(next)
 	s.access.Use(next.AccessLogs(), sinks)
-	if logs := asynclog.Of(s.log); logs != nil && s.source.Code == nil {
-		logs.SetJSON(next.ErrorLog.Format == "json")
-	}
+	own.use()
 	outdated := s.applyStricterTLS(next)
 	next.OpenCache(s.config) // if the disk hangs, the present configuration stays in force
 	s.config.End()

@@ -88,6 +88,9 @@ func start(src config.Source, c *config.Config, handed *handover) (*server, erro
 			s.watchdog.Close()
 		}
 		s.access.Close()
+		if logs := s.ownLog(); logs != nil {
+			logs.SetOutput(nil) // where the error is looked for
+		}
 		if s.disconnect != nil {
 			s.disconnect(0)
 		}
@@ -155,6 +158,11 @@ func (s *server) start() (err error) {
 		return err
 	}
 	s.access.Use(s.config.AccessLogs(), sinks)
+	own, err := s.openErrorLog(s.config)
+	if err != nil {
+		return err
+	}
+	own.use()
 	s.limitTopics()
 	if err := s.connectTopics(); err != nil {
 		return err
@@ -297,6 +305,7 @@ func (s *server) connConfig() conn.Config {
 		LargestBodySize: c.LargestBody,
 		Refuses:         true, // the router does
 		Count:           c.Counted,
+		RouteName:       s.source.Counters.Name,
 		AccessLog:       s.access.Default(c.AccessLog),
 		Logger:          s.log,
 	}
