@@ -61,6 +61,9 @@ type Process interface {
 	// off the loops, once the server runs.
 	Count() (snapshot func() (*metrics.Snapshot, error))
 
+	// Stopping reports whether the server has been told to stop. Handlers call it, on any loop.
+	Stopping() bool
+
 	// Upstreams gives the server the upstreams of the handler.
 	Upstreams(u metrics.Upstreams)
 
@@ -119,6 +122,7 @@ func (None) Background(func(ctx context.Context))            {}
 func (None) Reads(string)                                    {}
 func (None) Depends(handlers.Dependence)                     {}
 func (None) Upstreams(metrics.Upstreams)                     {}
+func (None) Stopping() bool                                  { return false }
 func (None) LargerBodies(int64)                              {}
 func (None) Shared(string) *Shared                           { return nil }
 func (None) Counts(k *metrics.Kind, _ string) []atomic.Int64 { return k.New() }

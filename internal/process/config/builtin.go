@@ -6,6 +6,7 @@ import (
 	"github.com/lwango/lwango/fastcgi"
 	"github.com/lwango/lwango/handlers"
 	"github.com/lwango/lwango/handlers/echo"
+	"github.com/lwango/lwango/handlers/health"
 	"github.com/lwango/lwango/handlers/helloworld"
 	"github.com/lwango/lwango/handlers/proxy"
 	"github.com/lwango/lwango/handlers/redirect"
@@ -28,6 +29,7 @@ func Builtin() *handlers.Registry {
 	uwsgi.Register(r)
 	scgi.Register(r)
 	status.Register(r)
+	health.Register(r)
 	helloworld.Register(r)
 	echo.Register(r)
 	return r

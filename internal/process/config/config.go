@@ -73,6 +73,9 @@ type Config struct {
 
 	// Grace is for requests in flight when the server is stopped; -1: they have 24h.
 	Grace time.Duration `toml:"grace" min:"-1" max:"24h" default:"5s"`
+	// StopDelay is how long a server that is stopped goes on to listen, while it says that it is not
+	// ready.
+	StopDelay time.Duration `toml:"stop_delay" min:"0s" max:"1h" default:"0s"`
 	// Drain is for the requests, streams and WebSockets of a server that another one has replaced; -1:
 	// they have 24h.
 	Drain time.Duration `toml:"drain" min:"-1" max:"24h" default:"1m"`
@@ -168,6 +171,7 @@ type Config struct {
 	observer  atomic.Pointer[func() (*metrics.Snapshot, error)]
 	Counted   bool
 	Upstreams []Upstreams
+	stopping  atomic.Bool
 
 	// Loops are the loops of the server that uses this configuration; see handlers.Env.
 	Loops []*loop.Loop

@@ -143,6 +143,9 @@ type Upstreams struct {
 // Observe sets the function by which handlers see the running server.
 func (c *Config) Observe(f func() (*metrics.Snapshot, error)) { c.observer.Store(&f) }
 
+// Stop tells the handlers that the server has been told to stop.
+func (c *Config) Stop() { c.stopping.Store(true) }
+
 // snapshot asks the server for the content of the module status.
 func (c *Config) snapshot() (*metrics.Snapshot, error) {
 	if f := c.observer.Load(); f != nil {

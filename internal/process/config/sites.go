@@ -213,6 +213,8 @@ func (t routeNotes) Count() func() (*metrics.Snapshot, error) {
 	return t.snapshot
 }
 
+func (t routeNotes) Stopping() bool { return t.stopping.Load() }
+
 func (t routeNotes) Upstreams(u metrics.Upstreams) {
 	t.Config.Upstreams = append(t.Config.Upstreams, Upstreams{*t.route, u})
 }

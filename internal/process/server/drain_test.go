@@ -178,7 +178,7 @@ func TestUpgradeKilled(t *testing.T) {
 func TestUpgradedServerFails(t *testing.T) {
 	m := listenAsManager(t)
 	u := startUpgraded(t, "threads = 2\ngrace = \"1m\"")
-	m.told("READY=1")
+	m.told(`READY=1\nSTATUS=serving at .*`)
 	old := u.mustPID()
 	c := must.Get(u.dial("tcp"))(t)
 	defer c.close()
@@ -190,9 +190,9 @@ func TestUpgradedServerFails(t *testing.T) {
 		t.Fatal(out, code)
 	}
 	next := u.mustPID()
-	m.told(fmt.Sprintf("MAINPID=%d", next))
+	m.told(fmt.Sprintf(`MAINPID=%d\nSTATUS=process .*`, next))
 	u.fail()
-	m.told(`STOPPING=1\nEXTEND_TIMEOUT_USEC=[0-9]+`)
+	m.told(`STOPPING=1\nEXTEND_TIMEOUT_USEC=[0-9]+\nSTATUS=.*`)
 	var status syscall.WaitStatus
 	if _, err := syscall.Wait4(next, &status, 0, nil); err != nil || status.ExitStatus() != 1 {
 		t.Errorf("the new process ends with %d, %v, want 1", status.ExitStatus(), err)

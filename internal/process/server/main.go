@@ -200,7 +200,7 @@ func (p *Program) Main(ctx context.Context, o *Options, file string, stdout, std
 		s.handed = nil // a reload opens sockets of its own
 		s.takeOver(handed)
 	} else {
-		s.manager.ready()
+		s.manager.ready(s.state())
 	}
 	err = s.untilStopped(ctx, signals, nil)
 	logs.SetOutput(nil)
@@ -238,35 +238,52 @@ func (s *server) untilStopped(ctx context.Context, signals *signals, calls <-cha
 	spareNext := false // the next signal does not end the program at once
 	beat, endBeat := s.manager.heartbeat()
 	defer endBeat()
+	var delayed <-chan time.Time // the end of stop_delay; nil: it has not begun, or is over
 	stop := func() {
+		delayed = nil
 		s.upgrade.giveUp()
-		s.manager.stopping(s.config.Grace)
+		s.manager.stopping(s.config.Grace, fmt.Sprintf("stopping: %d connections have %v",
+			s.openConnections(), s.config.Grace))
 		s.stop()
 		ended = nil // from here on, wait returns the errors
 		stopped = make(chan error, 1)
 		go func() { stopped <- s.wait() }()
 	}
+	// begin begins to stop: with stop_delay, if there is one. why is an attribute of the log.
+	begin := func(why string, value any) {
+		if d := s.config.StopDelay; d > 0 && !s.replaced() {
+			s.own.Info("not ready any more, listening on", why, value, "stop_delay", d)
+			s.leave()
+			delayed = time.After(d)
+			return
+		}
+		active := s.openConnections()
+		stop()
+		s.own.Info("stopping", why, value, "grace", s.config.Grace, "connections", active)
+	}
 	for {
 		select {
 		case <-signals.reload:
-			if stopped == nil && len(signals.stop) == 0 { // a stop does not wait for a reload
+			if !s.stopping() && len(signals.stop) == 0 { // a stop does not wait for a reload
 				s.hup()
 			}
 		case <-signals.reopen:
 			s.access.Reopen()
 			s.reopenErrorLog()
 		case <-signals.upgrade:
-			s.beginUpgrade(stopped != nil)
+			s.beginUpgrade(s.stopping())
 		case sig := <-signals.stop:
 			switch {
-			case stopped == nil:
-				active := s.openConnections()
-				stop()
-				s.own.Info("stopping", "signal", sig.String(), "grace", s.config.Grace,
-					"connections", active)
+			case !s.stopping():
+				begin("signal", sig.String())
 			case spareNext:
 				spareNext = false
 				s.own.Info("stopping already", "signal", sig.String())
+			case stopped == nil:
+				active := s.openConnections()
+				stop()
+				s.own.Info("stopping, stop_delay is cut short", "signal", sig.String(), "grace",
+					s.config.Grace, "connections", active)
 			default:
 				s.own.Warn("stopped at once", "signal", sig.String(), "connections", s.openConnections())
 				s.access.CloseWithin(cutWait) // every answered request has its line
@@ -293,13 +310,14 @@ func (s *server) untilStopped(ctx context.Context, signals *signals, calls <-cha
 			}
 		case <-done:
 			done = nil
-			if stopped == nil {
-				active := s.openConnections()
-				stop()
+			if !s.stopping() {
+				begin("cause", context.Cause(ctx))
 				spareNext = true
-				s.own.Info("stopping", "cause", context.Cause(ctx), "grace", s.config.Grace,
-					"connections", active)
 			}
+		case <-delayed:
+			active := s.openConnections()
+			stop()
+			s.own.Info("stopping, stop_delay is over", "grace", s.config.Grace, "connections", active)
 		case err := <-ended:
 			s.own.Error("a loop has ended, stopping", "error", err)
 			failure = fmt.Errorf("a loop has ended: %w", cmp.Or(err, errNoReason))
@@ -334,7 +352,7 @@ func (s *server) hup() {
 	s.manager.reloading()
 	before := s.config
 	s.logReload(before, s.reload())
-	s.manager.ready()
+	s.manager.ready(s.state())
 }
 
 // cutWait is how long a second signal waits for the last lines of access logs.
@@ -345,8 +363,15 @@ var (
 	errNoReason = errors.New("without an error")
 )
 
+// reloadResult is how the last reload has ended.
+type reloadResult struct {
+	at  time.Time // zero: there was none
+	err error
+}
+
 // logReload logs the result of a reload. before is the configuration until then.
 func (s *server) logReload(before *config.Config, err error) {
+	s.lastReload = reloadResult{time.Now(), err}
 	var all settings.Errors
 	switch {
 	case err == nil && s.source.File == "" && s.source.Text == "" && s.source.Code != nil:

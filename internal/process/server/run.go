@@ -56,8 +56,10 @@ type server struct {
 	handed        *handover      // of the process before, until this one has taken over; nil: none
 	sandbox       sandbox
 	obtainer      *certs.Obtainer
-	warned        time.Time      // when warnOfCerts was called
-	until         time.Time      // the end of the grace period, set by stop
+	warned        time.Time // when warnOfCerts was called
+	leaving       bool      // leave was called
+	until         time.Time // the end of the grace period, set by stop
+	lastReload    reloadResult
 	running       sync.WaitGroup // loops
 	ended         chan error     // of each loop, or nil, when it ends; none should before stop
 }
@@ -211,12 +213,47 @@ func (s *server) start() (err error) {
 	return nil
 }
 
-// stopping reports whether stop was called.
-func (s *server) stopping() bool { return !s.until.IsZero() }
+// stopping reports whether leave or stop was called.
+func (s *server) stopping() bool { return s.leaving || !s.until.IsZero() }
+
+// leave lets the server serve on for stop_delay while it says that it is not ready. Each connection
+// ends behind its next answer, so that none is left on which a request may be on its way when the
+// listeners close.
+func (s *server) leave() {
+	s.leaving = true
+	s.upgrade.giveUp()
+	s.upgrade = nil
+	s.config.Stop()
+	s.manager.stopping(s.config.StopDelay+s.config.Grace,
+		fmt.Sprintf("not ready, listening for another %v", s.config.StopDelay))
+	cc := s.connConfig()
+	cc.Leaving = true
+	s.conn.Configure(cc)
+}
+
+// state says for people what the server does.
+func (s *server) state() string {
+	var at []string
+	for _, lc := range s.config.Listeners {
+		if l := s.listeners[lc.Address]; l != nil {
+			at = append(at, l.socket.Display)
+		}
+	}
+	text := "serving at " + abridged(at)
+	switch r := s.lastReload; {
+	case r.at.IsZero():
+	case r.err != nil:
+		text += r.at.Format("; reload refused at 15:04:05: ") + r.err.Error()
+	default:
+		text += r.at.Format("; reloaded at 15:04:05")
+	}
+	return text
+}
 
 // stop stops listening and tells the loops to end within the grace period. It does not wait.
 func (s *server) stop() {
 	s.until = time.Now().Add(s.config.Grace)
+	s.config.Stop()
 	s.config.End()
 	s.obtainer.Leave()
 	s.closeListeners()

@@ -6,6 +6,7 @@ import (
 	"net"
 	"os"
 	"strconv"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -59,8 +60,17 @@ func (m *serviceManager) notify(state string) {
 	}
 }
 
-// ready says that clients can connect.
-func (m *serviceManager) ready() { m.notify("READY=1") }
+// ready says that clients can connect. state is a line for people, as in all that follow.
+func (m *serviceManager) ready(state string) { m.notify("READY=1\n" + statusLine(state)) }
+
+// say tells people of the server's state.
+func (m *serviceManager) say(state string) { m.notify(statusLine(state)) }
+
+// statusLine returns an assignment of STATUS, which `systemctl status` shows.
+func statusLine(state string) string {
+	const longest = 250 // of an error
+	return "STATUS=" + strings.ToValidUTF8(strings.ReplaceAll(state, "\n", " ")[:min(len(state), longest)], "")
+}
 
 // reloading says that the server reads its configuration; ready follows.
 func (m *serviceManager) reloading() {
@@ -73,13 +83,16 @@ func (m *serviceManager) reloading() {
 }
 
 // stopping says that the server stops, within the given time.
-func (m *serviceManager) stopping(within time.Duration) {
-	m.notify(fmt.Sprintf("STOPPING=1\nEXTEND_TIMEOUT_USEC=%d", (within + time.Second).Microseconds()))
+func (m *serviceManager) stopping(within time.Duration, state string) {
+	m.notify(fmt.Sprintf("STOPPING=1\nEXTEND_TIMEOUT_USEC=%d\n%s",
+		(within + time.Second).Microseconds(), statusLine(state)))
 }
 
 // replaced sends the process ID of the new server. systemd accepts that from the main process of
 // the service.
-func (m *serviceManager) replaced(by int) { m.notify(fmt.Sprintf("MAINPID=%d", by)) }
+func (m *serviceManager) replaced(by int, state string) {
+	m.notify(fmt.Sprintf("MAINPID=%d\n%s", by, statusLine(state)))
+}
 
 func (m *serviceManager) close() {
 	if m != nil {

@@ -76,12 +76,12 @@ func TestServiceManager(t *testing.T) {
 	go scan(r, lines)
 	done := make(chan int, 1)
 	go func() { done <- p.Main(t.Context(), o, "", io.Discard, log) }()
-	m.told("READY=1")
+	m.told(`READY=1\nSTATUS=serving at .*`)
 	m.told("WATCHDOG=1")
 	m.told("WATCHDOG=1")
 	must.Do(t, syscall.Kill(os.Getpid(), syscall.SIGHUP))
 	m.told(`RELOADING=1\nMONOTONIC_USEC=[0-9]+`)
-	m.told("READY=1")
+	m.told(`READY=1\nSTATUS=serving at .*`)
 
 	address := logged(t, lines, `msg=listening address=(\S+)`)
 	c := must.Dial(t, "tcp", address)
@@ -102,7 +102,7 @@ func TestServiceManager(t *testing.T) {
 	close(release)
 	m.told("WATCHDOG=1")
 	must.Do(t, syscall.Kill(os.Getpid(), syscall.SIGTERM))
-	m.told(`STOPPING=1\nEXTEND_TIMEOUT_USEC=6000000`)
+	m.told(`STOPPING=1\nEXTEND_TIMEOUT_USEC=6000000\nSTATUS=stopping: [0-9]+ connections have 5s`)
 	if code := <-done; code != 0 {
 		t.Errorf("code %d", code)
 	}

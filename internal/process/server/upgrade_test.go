@@ -281,7 +281,7 @@ func TestUpgradeUnderManager(t *testing.T) {
 		cmd.Env = append(cmd.Env, "LISTEN_FDS=1", "LISTEN_FDNAMES=web")
 		cmd.ExtraFiles = []*os.File{f}
 	}, "[[listener]]\naddress = \"systemd:web\"")
-	m.told("READY=1")
+	m.told(`READY=1\nSTATUS=serving at .*`)
 	m.told("WATCHDOG=1")
 	u.addresses["tcp"] = ln.Addr().String()
 	ln.Close()
@@ -291,12 +291,12 @@ func TestUpgradeUnderManager(t *testing.T) {
 			t.Fatal(out, code)
 		}
 		next := u.mustPID()
-		m.told(fmt.Sprintf("MAINPID=%d", next))
+		m.told(fmt.Sprintf(`MAINPID=%d\nSTATUS=process .*`, next))
 		m.told("WATCHDOG=1")
 		u.servedOnlyBy(next)
 	}
 	must.Do(t, syscall.Kill(u.mustPID(), syscall.SIGTERM))
-	m.told(`STOPPING=1\nEXTEND_TIMEOUT_USEC=[0-9]+`)
+	m.told(`STOPPING=1\nEXTEND_TIMEOUT_USEC=[0-9]+\nSTATUS=.*`)
 }
 
 // TestUpgradeWithoutPIDFile: where the new configuration has no pid_file, the old process removes
