@@ -37,7 +37,7 @@ type Config struct {
 
 	// RouteName names the route that counts by a number (see RequestLayer.SetCounter) in lines of
 	// Logger about its requests; nil: they name none. It may be called on any goroutine.
-	RouteName func(counter uint32) (site, route string)
+	RouteName func(counter uint32) (host, route string)
 
 	Headers   []Field      // added to every response that does not set them
 	AccessLog AccessLog    // nil: none

@@ -1,20 +1,20 @@
 package conn
 
-// routeName names a route in lines of the log.
-type routeName struct{ site, route string }
+// routeName names a route in lines of the log: its [[site]], by the first host, and its prefix.
+type routeName struct{ host, route string }
 
 // nameOf returns the names of the route that SetCounter has given that number; "": it has none.
 func (s *settings) nameOf(counter uint32) (n routeName) {
 	if s.RouteName != nil {
-		n.site, n.route = s.RouteName(counter)
+		n.host, n.route = s.RouteName(counter)
 	}
 	return n
 }
 
 // attrs appends the attributes of a line of the log that is about a request of n.
 func (n routeName) attrs(args []any) []any {
-	if n.site != "" {
-		args = append(args, "site", n.site)
+	if n.host != "" {
+		args = append(args, "site", n.host)
 	}
 	if n.route != "" {
 		args = append(args, "route", n.route)

@@ -15,6 +15,7 @@ import (
 
 	"github.com/lwango/lwango/conn"
 	"github.com/lwango/lwango/handlers"
+	"github.com/lwango/lwango/internal/base/tags"
 	"github.com/lwango/lwango/internal/modules/around"
 	"github.com/lwango/lwango/loop"
 )
@@ -26,7 +27,7 @@ type Settings struct {
 }
 
 // Defaults are the settings of a route without keys.
-var Defaults = Settings{LoopTimeout: time.Second}
+var Defaults = tags.Defaults[Settings]()
 
 // Register puts the module into r.
 func Register(r *handlers.Registry) {

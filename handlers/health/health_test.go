@@ -59,8 +59,8 @@ func TestHealth(t *testing.T) {
 			p.loops = []*loop.Loop{hold}
 		}
 		a := s.Request(row.line, nil, "")
-		if a.StatusCode != row.status || row.body != "" && a.Body != row.body {
-			t.Errorf("%s: %d %q, want %d %q", row.name, a.StatusCode, a.Body, row.status, row.body)
+		if a.StatusCode != row.status || row.body != "" && a.Text != row.body {
+			t.Errorf("%s: %d %q, want %d %q", row.name, a.StatusCode, a.Text, row.status, row.body)
 		}
 		if row.status != 404 && row.status != 405 && a.Header.Get("Cache-Control") != "no-store" {
 			t.Errorf("%s: %v", row.name, a.Header)

@@ -45,8 +45,9 @@ type Log struct {
 	waiting []chan struct{}
 	closed  bool
 	to      io.Writer      // of lines from now on
-	next    io.WriteCloser // SetOutput was called with it; the goroutine makes it to
-	changes bool           // SetOutput was called
+	next    io.WriteCloser // takes the lines behind the first `earlier` bytes, if changes
+	earlier int
+	changes bool // SetOutput was called, and the goroutine has not made next to
 
 	json  atomic.Bool   // what format forms
 	level slog.LevelVar // lines below it are not formed
@@ -75,8 +76,9 @@ func (l *Log) SetJSON(on bool) { l.json.Store(on) }
 func (l *Log) SetLevel(level slog.Level) { l.level.Set(level) }
 
 // SetOutput makes w take the lines that are logged from now on; nil: the writer of New takes them.
-// The goroutine closes w when the lines of the next call of SetOutput begin. What w does not take,
-// by an error, goes to the writer of New. SetOutput does not wait.
+// The goroutine closes w when the lines of the next call of SetOutput begin; of several calls that
+// it has not seen yet, the last one counts. What w does not take, by an error, goes to the writer
+// of New. SetOutput does not wait.
 func (l *Log) SetOutput(w io.WriteCloser) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -86,6 +88,8 @@ func (l *Log) SetOutput(w io.WriteCloser) {
 	}
 	if l.changes { // the goroutine is held up since the last call
 		closeOutput(l.next)
+	} else {
+		l.earlier = len(l.lines)
 	}
 	l.next, l.changes = w, true
 	l.wake()
@@ -165,7 +169,10 @@ func (l *Log) write() {
 		for {
 			l.mu.Lock()
 			lines, dropped := l.lines, l.dropped
-			next, changes := l.next, l.changes
+			next, changes, earlier := l.next, l.changes, len(l.lines)
+			if changes {
+				earlier = l.earlier
+			}
 			if len(lines) == 0 && dropped == 0 && !changes {
 				for _, w := range l.waiting {
 					close(w)
@@ -182,17 +189,16 @@ func (l *Log) write() {
 			l.next, l.changes = nil, false
 			l.mu.Unlock()
 
-			var err error
-			n := 0
-			if len(lines) > 0 {
-				n, err = output{l}.Write(lines)
+			failed := l.put(lines[:earlier])
+			if changes {
+				l.mu.Lock()
+				l.exchange(next)
+				l.mu.Unlock()
+				failed += l.put(lines[earlier:])
 			}
-			lost += dropped
-			if err != nil {
-				n := bytes.Count(lines[n:], []byte{'\n'})
-				l.lost.Add(int64(n))
-				lost += n
-			} else if lost > 0 {
+			l.lost.Add(int64(failed))
+			lost += dropped + failed
+			if failed == 0 && lost > 0 {
 				own.Warn("log: lines dropped, the reader of the log has not taken them",
 					"lines", lost)
 				lost = 0
@@ -200,13 +206,20 @@ func (l *Log) write() {
 			if spare = lines; cap(spare) > keptBuffer {
 				spare = nil
 			}
-			if changes {
-				l.mu.Lock()
-				l.exchange(next)
-				l.mu.Unlock()
-			}
 		}
 	}
+}
+
+// put writes lines, on the goroutine, and returns how many were lost.
+func (l *Log) put(lines []byte) (lost int) {
+	if len(lines) == 0 {
+		return 0
+	}
+	n, err := output{l}.Write(lines)
+	if err == nil {
+		return 0
+	}
+	return bytes.Count(lines[n:], []byte{'\n'})
 }
 
 // output is where the goroutine writes, which alone changes Log.to until it ends.

@@ -64,6 +64,7 @@ func TestSetOutput(t *testing.T) {
 	log.Info("0")
 	l.SetOutput(a)
 	log.Info("a")
+	l.Flush(time.Minute)
 	l.SetOutput(b)
 	log.Info("b")
 	l.Flush(time.Minute)

@@ -39,7 +39,8 @@ func TestOutputDatagrams(t *testing.T) {
 				{"syslog:" + udp.LocalAddr().String(), "<" + fmt.Sprint(24+level.severity) + ">1 "},
 				{"journald:unix:" + dir + "/journal",
 					"PRIORITY=" + n + "\nSYSLOG_IDENTIFIER=lwango\nMESSAGE="}} {
-				out := must.Get(accesslog.OpenOutput(to.path, logtext.Quiet))(t)
+				out := must.Get(accesslog.OpenOutput(
+					must.Get(accesslog.CheckOutput(dir, to.path))(t), logtext.Quiet))(t)
 				l.SetOutput(out)
 				l.Flush(time.Minute)
 				l.Logger().Log(t.Context(), level.Level, "m level=ERROR",

@@ -20,7 +20,7 @@ import (
 func TestManualsOfModules(t *testing.T) {
 	folders := map[string]string{
 		"fastcgi": "fastcgi", "proxy": "handlers/proxy", "redirect": "handlers/redirect",
-		"response": "handlers/response", "serve_files": "handlers/servefiles",
+		"response": "handlers/response", "serve_files": "handlers/servefiles", "health": "handlers/health",
 		"scgi": "handlers/scgi", "uwsgi": "handlers/uwsgi",
 	}
 	row := regexp.MustCompile("(?m)^\\| `([a-z0-9_]+)` \\| ([^|]*) \\|")

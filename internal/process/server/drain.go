@@ -20,8 +20,8 @@ func (s *server) handOver(m message) {
 	u := s.upgrade
 	u.state = draining
 	pid := u.process.Pid
-	s.manager.replaced(pid, fmt.Sprintf("process %d has taken the place of process %d, which drains", pid,
-		os.Getpid()))
+	s.manager.replaced(pid,
+		fmt.Sprintf("process %d has taken the place of process %d, which drains", pid, os.Getpid()))
 	s.manager = nil
 	if u.pidFile = m.PIDFile; u.pidFile {
 		if err := s.pid.write(pid); err != nil {

@@ -16,8 +16,8 @@ import (
 	"github.com/lwango/lwango/internal/test/wait"
 )
 
-// TestErrorLog: the server's own log goes where the configuration says, a reload changes that, and a
-// reload that is refused does not. A file that was moved away is made anew.
+// TestErrorLog: the server's own log goes where the configuration says, a reload changes that, and
+// a reload that is refused does not. A file that was moved away is made anew.
 func TestErrorLog(t *testing.T) {
 	dir := t.TempDir()
 	stderr := new(logtext.Buffer)
@@ -95,8 +95,8 @@ func TestErrorLogStartFails(t *testing.T) {
 	}
 }
 
-// TestRequestLinesNameRoutes: what package conn logs of a request says of which site and which route
-// it is.
+// TestRequestLinesNameRoutes: what package conn logs of a request says of which site and which
+// route it is.
 func TestRequestLinesNameRoutes(t *testing.T) {
 	var log logtext.Buffer
 	src := source()

@@ -69,7 +69,8 @@ func (m *serviceManager) say(state string) { m.notify(statusLine(state)) }
 // statusLine returns an assignment of STATUS, which `systemctl status` shows.
 func statusLine(state string) string {
 	const longest = 250 // of an error
-	return "STATUS=" + strings.ToValidUTF8(strings.ReplaceAll(state, "\n", " ")[:min(len(state), longest)], "")
+	state = strings.ReplaceAll(state, "\n", " ")
+	return "STATUS=" + strings.ToValidUTF8(state[:min(len(state), longest)], "")
 }
 
 // reloading says that the server reads its configuration; ready follows.

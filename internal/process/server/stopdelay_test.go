@@ -43,6 +43,7 @@ func TestStopDelay(t *testing.T) {
 			go scan(r, lines)
 			done := make(chan int, 1)
 			ctx, cancel := context.WithCancelCause(t.Context())
+			defer cancel(nil)
 			go func() { done <- p.Main(ctx, o, "", io.Discard, log) }()
 			address := logged(t, lines, `msg=listening address=(\S+)`)
 			m.told(`READY=1\nSTATUS=serving at ` + address)
