@@ -63,9 +63,6 @@ func (m *serviceManager) notify(state string) {
 // ready says that clients can connect. state is a line for people, as in all that follow.
 func (m *serviceManager) ready(state string) { m.notify("READY=1\n" + statusLine(state)) }
 
-// say tells people of the server's state.
-func (m *serviceManager) say(state string) { m.notify(statusLine(state)) }
-
 // statusLine returns an assignment of STATUS, which `systemctl status` shows.
 func statusLine(state string) string {
 	const longest = 250 // of an error
