@@ -45,8 +45,10 @@ func TestBadSettings(t *testing.T) {
 		{func(s *fastcgi.Settings) { s.Front = "/index.php?q={query}" },
 			`front: "q={query}": unknown placeholder {query} (known: {path}, {rest})`},
 		{func(s *fastcgi.Settings) { s.Params = map[string]string{"A": "{remote}"} },
-			`params: A: "{remote}": unknown placeholder {remote} ` +
-				`(known: {path}, {rest}, {uri}, {query}, {host}, {scheme}, {address}, {id})`},
+			`params: A: "{remote}": unknown placeholder {remote} (known: {uri}, {query}, {path}, ` +
+				`{rest}, {prefix}, {host}, {port}, {scheme}, {method}, {address}, {id}, {user}, ` +
+				`{cert_verify}, {cert_subject}, {cert_issuer}, {cert_serial}, {cert_fingerprint}, ` +
+				`{field.*}, {cookie.*}, {query.*})`},
 		{func(s *fastcgi.Settings) { s.TrustedFields = []string{"X-Real-IP", "a b"} },
 			`trusted_fields: expected the name of a header field, not "a b"`},
 		{func(s *fastcgi.Settings) { s.Scripts, s.TryFiles = nil, "front" },

@@ -47,7 +47,7 @@ func TestOnePool(t *testing.T) {
 	}
 }
 
-// TestRepeated: a request is sent again only if its method allows that, and once.
+// TestRepeated: a request is sent again only if its method allows that, to retry_tries addresses.
 func TestRepeated(t *testing.T) {
 	cut := func(c *fcgitest.Conn) { c.Read(); c.Close() }
 	for _, tt := range []struct {
@@ -66,7 +66,9 @@ func TestRepeated(t *testing.T) {
 	}
 	one, two, three := fcgitest.Start(t, "unix", cut), fcgitest.Start(t, "unix", cut),
 		fcgitest.Start(t, "unix", answers(""))
-	p := serve(t, []string{one.Address, two.Address, three.Address}, nil)
+	p := serve(t, []string{one.Address, two.Address, three.Address}, func(s *fastcgi.Settings) {
+		s.RetryTries = 2
+	})
 	if g := p.get("/x.php"); g.status != 502 || len(three.Requests()) != 0 {
 		t.Error("a third time: ", g)
 	}

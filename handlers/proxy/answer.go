@@ -42,17 +42,8 @@ func (c *call) proceed() error {
 // open makes the head of the client's answer.
 func (c *call) open() error {
 	h := &c.x.Head
-	if c.m.retries(h.Status) {
-		if fails(h.Status) {
-			c.Up.NoteFailure()
-		} else {
-			c.NoteStatus(h.Status)
-		}
-		if c.Repeatable() && c.Up.Exclude() {
-			return reverseproxy.RetryStatus(h.Status)
-		}
-	} else {
-		c.NoteStatus(h.Status)
+	if err := c.NoteStatus(h.Status); err != nil {
+		return err
 	}
 	text := c.x.Text()
 	c.headed, c.Status = true, h.Status

@@ -21,7 +21,6 @@
 //	forwarded.go    the fields that tell an upstream of the client: Forwarded, X-Forwarded-For
 //	depend.go       which parts of a request the answer depends on, for a cache in front
 //	serve.go        a request from the route to its answer
-//	retry.go        after which failures another upstream is asked
 //	roundtrip.go    one connection: sending and receiving at once
 //	answer.go       the answer, on its way to the client
 //	tunnel.go       connections after an upgrade

@@ -41,10 +41,6 @@ type Settings struct {
 	KeepaliveTime     time.Duration `toml:"keepalive_time" min:"-1" default:"1h"`
 	KeepaliveRequests int           `toml:"keepalive_requests" min:"-1" default:"10000"`
 
-	Retry      []string      `toml:"retry" default:"connect cut timeout"`
-	RetryTries int           `toml:"retry_tries" min:"-1" default:"3"`
-	RetryTime  time.Duration `toml:"retry_time" min:"-1" default:"-1"`
-
 	FirstByteTimeout time.Duration `toml:"first_byte_timeout" min:"1ms" default:"60s"`
 	TunnelTimeout    time.Duration `toml:"tunnel_timeout" min:"1ms" default:"1h"`
 	Lenient          bool          `toml:"lenient"`
@@ -119,8 +115,6 @@ type module struct {
 	prefix   []byte              // for X-Forwarded-Prefix
 	mapBack  *mapBack            // nil: what the upstream says of addresses holds for the client
 
-	answers []int // statuses in retry
-
 	tunnels tunnel.Limits
 
 	// Fields that need a closer look, besides those that begin with X.
@@ -139,15 +133,10 @@ func build(s Settings, env handlers.Env, p *upstream.Pool) (conn.Handler, error)
 		return nil, err
 	}
 	if err := cmp.Or(reverseproxy.NotZero("keepalive_time", s.KeepaliveTime),
-		reverseproxy.NotZero("keepalive_requests", s.KeepaliveRequests),
-		reverseproxy.NotZero("retry_tries", s.RetryTries),
-		reverseproxy.NotZero("retry_time", s.RetryTime)); err != nil {
+		reverseproxy.NotZero("keepalive_requests", s.KeepaliveRequests)); err != nil {
 		return nil, err
 	}
 	m.Ping, m.PingID = m.ping, s.Host
-	if m.Retry, m.answers, err = causesOf(s.Retry); err != nil {
-		return nil, err
-	}
 	accel, err := servefiles.OpenAccel(s.AccelRoot, s.AccelRedirect, env)
 	if err != nil {
 		return nil, err

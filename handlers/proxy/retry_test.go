@@ -19,15 +19,16 @@ import (
 
 // fails are upstreams that each fail in one way, by the name of that in `retry`.
 var fails = map[string]func(*originConn){
-	"cut":     func(p *originConn) { p.request() },
-	"timeout": func(p *originConn) { p.request(); p.drain() },
-	"502":     always("HTTP/1.1 502 x\r\nContent-Length: 3\r\nConnection: close\r\n\r\nbad"),
-	"503":     always("HTTP/1.1 503 x\r\nContent-Length: 3\r\nConnection: close\r\n\r\nbad"),
-	"504":     always("HTTP/1.1 504 x\r\nContent-Length: 3\r\nConnection: close\r\n\r\nbad"),
-	"500":     always("HTTP/1.1 500 x\r\nContent-Length: 3\r\nConnection: close\r\n\r\nbad"),
-	"429":     always("HTTP/1.1 429 x\r\nContent-Length: 3\r\nConnection: close\r\n\r\nbad"),
-	"404":     always("HTTP/1.1 404 x\r\nContent-Length: 3\r\nConnection: close\r\n\r\nbad"),
-	"403":     always("HTTP/1.1 403 x\r\nContent-Length: 3\r\nConnection: close\r\n\r\nbad"),
+	"cut":       func(p *originConn) { p.request() },
+	"timeout":   func(p *originConn) { p.request(); p.drain() },
+	"malformed": always("HTTP/1.1 200 OK\r\nno field\r\n\r\n"),
+	"502":       always("HTTP/1.1 502 x\r\nContent-Length: 3\r\nConnection: close\r\n\r\nbad"),
+	"503":       always("HTTP/1.1 503 x\r\nContent-Length: 3\r\nConnection: close\r\n\r\nbad"),
+	"504":       always("HTTP/1.1 504 x\r\nContent-Length: 3\r\nConnection: close\r\n\r\nbad"),
+	"500":       always("HTTP/1.1 500 x\r\nContent-Length: 3\r\nConnection: close\r\n\r\nbad"),
+	"429":       always("HTTP/1.1 429 x\r\nContent-Length: 3\r\nConnection: close\r\n\r\nbad"),
+	"404":       always("HTTP/1.1 404 x\r\nContent-Length: 3\r\nConnection: close\r\n\r\nbad"),
+	"403":       always("HTTP/1.1 403 x\r\nContent-Length: 3\r\nConnection: close\r\n\r\nbad"),
 }
 
 // bare is hello for one request.
@@ -58,7 +59,7 @@ func testRetry(
 	t *testing.T, m modes.Mode, fails map[string]func(*originConn), bare func(*originConn),
 	change func(*proxy.Settings),
 ) {
-	plain := map[string]int{"cut": 502, "timeout": 504}
+	plain := map[string]int{"cut": 502, "timeout": 504, "malformed": 502}
 	for _, cause := range []string{"403", "404", "429", "500", "502", "503", "504"} {
 		plain[cause], _ = strconv.Atoi(cause)
 	}
@@ -115,8 +116,8 @@ func testRetry(
 
 // others are the causes without one.
 func others(cause string) (all []string) {
-	for _, c := range []string{"connect", "cut", "timeout", "403", "404", "429", "500", "502", "503",
-		"504"} {
+	for _, c := range []string{"connect", "cut", "timeout", "malformed", "403", "404", "429", "500",
+		"502", "503", "504"} {
 		if c != cause {
 			all = append(all, c)
 		}
@@ -293,8 +294,8 @@ func testKeepAliveIsHeeded(t *testing.T, m modes.Mode) {
 func TestRetryKey(t *testing.T) {
 	_, err := module.Build(t, proxy.Register, "proxy", handlers.Env{Prefix: "/"},
 		func(s *proxy.Settings) { s.Address, s.Retry = []string{"127.0.0.1:1"}, []string{"cut", "401"} })
-	want :=
-		`retry: expected some of connect, cut, timeout, 403, 404, 429, 500, 502, 503, 504, not "401"`
+	want := `retry: expected some of connect, cut, timeout, malformed, 403, 404, 429, 500, 502, ` +
+		`503, 504, not "401"`
 	if err == nil || err.Error() != want {
 		t.Error(err)
 	}

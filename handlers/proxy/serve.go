@@ -68,7 +68,6 @@ func (m *module) serve(req *conn.Request, resp *conn.Response) int {
 	c := calls.Get().(*call) // on the stack it would make that grow
 	c.m = m
 	c.Begin(&m.Route, c, req, resp)
-	c.Up.Tries, c.Up.Within = m.set.RetryTries, m.set.RetryTime
 	defer c.free() // also when the thread is killed
 	if _, ok := req.Layer().HeaderView("Via"); ok && hops(req.Header()) >= maxHops {
 		m.Log.Error("proxy: the request has come through this server too many times",

@@ -17,6 +17,10 @@ type Settings struct {
 	Split   []Split `toml:"split"`
 	SplitBy string  `toml:"split_by" default:"{address}"`
 
+	Retry      []string      `toml:"retry" default:"connect cut timeout"`
+	RetryTries int           `toml:"retry_tries" min:"-1" default:"3"`
+	RetryTime  time.Duration `toml:"retry_time" min:"-1" default:"-1"`
+
 	Underscores      bool `toml:"underscores"`
 	RequestBuffering bool `toml:"request_buffering" default:"true"`
 	// With this default, an upload that stands still holds 24 KiB, with its stack and input.

@@ -40,7 +40,9 @@ func (c *Call) Answer(p []byte, line bool) error {
 		}
 		p = p[n:]
 		if !c.header.Interim() {
-			c.open(c.header)
+			if err := c.open(c.header); err != nil {
+				return err
+			}
 			c.dropHeader()
 		} else if err := c.inform(c.header); err != nil {
 			return err
@@ -76,7 +78,10 @@ func (c *Call) inform(h *cgi.Header) error {
 }
 
 // open makes the head of the answer from the response's header.
-func (c *Call) open(h *cgi.Header) {
+func (c *Call) open(h *cgi.Header) error {
+	if err := c.NoteStatus(h.Status); err != nil {
+		return err
+	}
 	c.answer.begun, c.Status, c.answer.length = true, h.Status, h.Length
 	c.answer.bodiless = c.Req.Method() == http.MethodHead || h.Status == 204 || h.Status == 304
 	if h.Buffering != 0 {
@@ -85,13 +90,12 @@ func (c *Call) open(h *cgi.Header) {
 			c.Flow.Unbuffered()
 		}
 	}
-	c.NoteStatus(h.Status)
 	c.BothMaySend()
 	out := c.Resp.Header()
 	c.Stick(out)
 	if c.Intercepts(h.Status) {
 		c.intercept(h, out)
-		return
+		return nil
 	}
 	c.Resp.Layer().Relay(h.Status, h.Reason)
 	parsed := out.Len()
@@ -107,6 +111,7 @@ func (c *Call) open(h *cgi.Header) {
 	if c.answer.length >= 0 {
 		out.Set("Content-Length", h.Digits)
 	}
+	return nil
 }
 
 // intercept drops an answer that a page of the site replaces.

@@ -63,6 +63,61 @@ func TestOthers(t *testing.T) {
 	})
 }
 
+// TestRetry: a request goes to another address for the causes of `retry` alone, if its method may
+// be repeated.
+func TestRetry(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, p protocol) {
+		for _, tt := range []struct {
+			cause, said string
+			hangs       bool
+			plain       int // without retry
+		}{
+			{"cut", "", false, 502},
+			{"timeout", "", true, 504},
+			{"malformed", "Status: 20", false, 502},
+			{"malformed", "Status: 20", true, 504},
+			{"malformed", "no field\r\n\r\n", true, 502},
+			{"404", "Status: 404\r\n\r\nbad", false, 404},
+			{"500", "Status: 500\r\nContent-Length: 3\r\n\r\nbad", true, 500},
+		} {
+			for _, ask := range []struct {
+				line, body string
+				retry      []string
+				asked      bool // the other address
+			}{
+				{"GET /", "", []string{tt.cause}, true},
+				{"GET /", "", []string{"connect"}, false},
+				{"POST /", "hello", []string{tt.cause}, false},
+			} {
+				done := make(chan bool)
+				bad := application(t, p, "unix", func(r *request) {
+					r.body()
+					r.reply(tt.said)
+					if tt.hangs {
+						<-done
+					}
+				})
+				good := application(t, p, "unix", func(r *request) { r.reply("Status: 200\r\n\r\ngood") })
+				s := serve(t, p, "/", []string{bad, good + " backup"}, func(s *upstreams.Gateway) {
+					s.Retry = ask.retry
+					if tt.plain == 504 {
+						s.ReadTimeout = 20 * time.Millisecond
+					}
+				})
+				want := tt.plain
+				if ask.asked {
+					want = 200
+				}
+				if g := s.ask(ask.line, nil, ask.body); g.status != want || ask.asked != (g.body == "good") {
+					t.Errorf("%s %q %v: %+v, want %d", ask.line, tt.said, ask.retry, g, want)
+				}
+				close(done)
+			}
+		}
+	})
+}
+
 // TestServerFails: of two servers one hangs, behind the accept or within its head, is cut there, or
 // answers garbage. Only max_fails requests meet it; for all others it is as if it were not there.
 func TestServerFails(t *testing.T) {

@@ -32,8 +32,7 @@ func (r *Route) Open(module string, s *upstreams.Gateway, env handlers.Env, p *u
 	r.set, r.Settings, r.Module, r.Env = s, &s.Settings, module, env
 	r.Log = env.Log()
 	r.Idempotent, r.Exclusive = idempotent, upstream.Fresh
-	r.Retry = reverseproxy.OnConnect | reverseproxy.OnClosed
-	r.RetryOnce, r.NeedsLength = true, true
+	r.NeedsLength = true
 	if err := r.Route.Open(p, more, missing, accel); err != nil {
 		return err
 	}

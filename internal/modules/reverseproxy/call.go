@@ -38,8 +38,7 @@ type Call struct {
 	reused     bool         // Stream has served another request
 	Retryable  bool         // the request can be sent again if that has ended
 	needsFresh bool         // the next connection has to be a new one
-	repeated   bool
-	cookieOld  bool // the client's cookie is to be renewed
+	cookieOld  bool         // the client's cookie is to be renewed
 
 	splitName string // of the entry of split whose upstreams are asked; "": those of the route are
 
@@ -75,7 +74,7 @@ func (c *Call) Begin(r *Route, t RoundTripper, req *conn.Request, resp *conn.Res
 	}
 	c.Up.Begin(g)
 	c.Length = req.ContentLength()
-	c.Up.Stay = r.Retry&OnConnect == 0
+	c.Up.Stay, c.Up.Tries, c.Up.Within = r.causes&onConnect == 0, r.RetryTries, r.RetryTime
 	if r.key != nil {
 		c.Up.Key = r.key.of(req)
 	}

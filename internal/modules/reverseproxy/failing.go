@@ -1,6 +1,7 @@
 package reverseproxy
 
 import (
+	"net/http"
 	"slices"
 
 	"github.com/lwango/lwango/handlers"
@@ -45,14 +46,22 @@ func (r *Route) Fails(status int) bool { return slices.Contains(r.FailStatus, st
 
 // NoteStatus notes, by the status of an answer, whether the upstream works. On a background
 // subrequest it tells the access log of the upstream at once, since the client's line takes that
-// from the subrequest before the subrequest is over.
-func (c *Call) NoteStatus(status int) {
+// from the subrequest before the subrequest is over. The error, a RetryStatus, is that another
+// upstream is to be asked.
+func (c *Call) NoteStatus(status int) error {
 	if c.Req.Layer().IsBackground() {
 		c.LogUpstream()
 	}
-	if c.Fails(status) {
+	again := status >= http.StatusForbidden && slices.Contains(c.retried, status)
+	// An upstream that does not have a page, or does not let a client have it, is in order.
+	refused := status == http.StatusForbidden || status == http.StatusNotFound
+	if c.Fails(status) || again && !refused {
 		c.Up.NoteFailure()
 	} else {
 		c.Up.NoteSuccess()
 	}
+	if again && c.Repeatable() && c.Up.Exclude() {
+		return RetryStatus(status)
+	}
+	return nil
 }

@@ -1,24 +1,54 @@
 package reverseproxy
 
 import (
+	"cmp"
 	"errors"
 	"io"
 	"net/http"
 	"os"
+	"slices"
 	"strconv"
+	"strings"
 
+	"github.com/lwango/lwango/handlers"
 	"github.com/lwango/lwango/internal/upstream"
 	"github.com/lwango/lwango/loop"
 )
 
-// RetryRetryCauses is a set of causes for which a request is sent once more.
-type RetryCauses uint8
+// retryCauses is a set of causes for which a request is sent once more.
+type retryCauses uint8
 
 const (
-	OnConnect RetryCauses = 1 << iota // no connection
-	OnClosed                          // it has ended before the first byte of the answer
-	OnTimeout                         // no first byte in time
+	onConnect   retryCauses = 1 << iota // no connection
+	onCut                               // it has ended before the first byte of the answer
+	onTimeout                           // no first byte in time
+	onMalformed                         // bytes have come, and no head
 )
+
+var (
+	// causeNames are the names of retryCauses, in their order.
+	causeNames = []string{"connect", "cut", "timeout", "malformed"}
+
+	// retryStatuses are those of answers for which a request may go to another upstream.
+	retryStatuses = []string{"403", "404", "429", "500", "502", "503", "504"}
+)
+
+// readRetry reads the keys `retry`, `retry_tries` and `retry_time`.
+func (r *Route) readRetry() error {
+	for _, name := range r.Retry {
+		if i := slices.Index(causeNames, name); i >= 0 {
+			r.causes |= 1 << i
+			continue
+		}
+		if !slices.Contains(retryStatuses, name) {
+			return handlers.BadKey("retry", "expected some of %s, not %q",
+				strings.Join(slices.Concat(causeNames, retryStatuses), ", "), name)
+		}
+		status, _ := strconv.Atoi(name)
+		r.retried = append(r.retried, status)
+	}
+	return cmp.Or(NotZero("retry_tries", r.RetryTries), NotZero("retry_time", r.RetryTime))
+}
 
 // RetryStatus is the error of a round trip whose answer has this status, after which another
 // upstream is tried. The lease may try one.
@@ -66,11 +96,12 @@ func (c *Call) closedEarly(err error) bool { return c.reused && errors.Is(err, u
 // again reports whether the call can make another attempt after that error, and gets ready for it.
 //
 // Once bytes were sent, nothing tells whether the upstream has acted on them. So only requests that
-// are repeatable are sent again, and only if no byte has come back, but for a status that has the
-// upstream refuse: on a new connection if the first one was an idle one, and else to another
-// upstream, if the configuration lets that be; or else, with try_for, once more to the same ones,
-// if the connection was cut or the request refused. Where the upstream has certainly not acted on
-// the request (HTTP/2), that holds for all requests, as it does while there is no connection.
+// are repeatable are sent again, and only if no byte has come back, but for a status in `retry`,
+// and for an answer without a head if that lists such answers: on a new connection if the first one
+// was an idle one, and else to another upstream, if the configuration lets that be; or else, with
+// try_for, once more to the same ones, if the connection was cut or the request refused. Where the
+// upstream has certainly not acted on the request (HTTP/2), that holds for all requests, as it does
+// while there is no connection.
 func (c *Call) again(err error) bool {
 	cut, refused := errors.Is(err, upstream.ErrCut), upstream.Refused(err)
 	_, next := err.(RetryStatus)
@@ -81,22 +112,24 @@ func (c *Call) again(err error) bool {
 	case !c.Up.Connected(), // Connect tries others itself
 		!c.Repeatable() && !(refused && c.canResend()):
 		return false
-	case c.RetryOnce && c.repeated && c.TryFor == 0:
-		return false
 	case refused && c.GotFirstByte:
 		return false
 	case refused && !c.needsFresh:
 		c.needsFresh = true
 	case refused:
-		if c.Retry&OnConnect == 0 || !c.Up.Exclude() && !c.Up.Resend() {
+		if c.causes&onConnect == 0 || !c.Up.Exclude() && !c.Up.Resend() {
 			return false
 		}
 	case next:
+	case c.GotFirstByte && c.causes&onMalformed != 0 && c.Status == 0 && c.upstreamFailed(err):
+		if !c.Up.Exclude() {
+			return false
+		}
 	case c.GotFirstByte || !isTimeoutOrCut(err):
 		return false
 	case c.closedEarly(err):
 		c.needsFresh = true
-	case cut && c.Retry&OnClosed == 0, !cut && c.Retry&OnTimeout == 0,
+	case cut && c.causes&onCut == 0, !cut && c.causes&onTimeout == 0,
 		!c.Up.Exclude() && !(cut && c.Up.Resend()):
 		return false
 	}
@@ -110,6 +143,6 @@ func (c *Call) again(err error) bool {
 			c.Req.Target(), "upstream", c.Up.Name(), "error", err)
 	}
 	c.Close()
-	c.repeated, c.needsFresh, c.GotFirstByte = true, c.needsFresh || c.RetryOnce, false
+	c.GotFirstByte = false
 	return true
 }

@@ -31,8 +31,6 @@ type Route struct {
 	// One that may not wants an Alone connection.
 	Idempotent  func(method string) bool
 	Exclusive   upstream.Want
-	Retry       RetryCauses
-	RetryOnce   bool // a request is sent once more, and not as often as there are upstreams
 	NeedsLength bool // a body's length must be known before an upstream is asked
 
 	// Ping asks the named upstream on a new connection for Health.Path, and returns the status of the
@@ -52,6 +50,8 @@ type Route struct {
 	own     []*upstream.Group // those that no other route has made
 	report  *slog.Logger      // of what happens to upstreams
 	split   *split            // nil: it has none
+	causes  retryCauses
+	retried []int // statuses in retry
 	accel   Accel
 
 	intercepted []statusRange
@@ -79,6 +79,9 @@ func (r *Route) Open(p *upstream.Pool, more upstream.Settings, missing error,
 		return err
 	}
 	if err := r.readFailing(&more); err != nil {
+		return err
+	}
+	if err := r.readRetry(); err != nil {
 		return err
 	}
 	if err := r.check(&more); err != nil {
