@@ -47,7 +47,7 @@ type made struct {
 	manner       manner
 	dated        bool       // it has a date, or wants none
 	hungUp       bool       // see HangUp
-	forced       int        // status that the handler of an error page cannot change; 0: none
+	forced       int        // status of the error page that is being made; 0: none
 	endUncertain bool       // see MarkEndUncertain
 	resetBy      http2.Code // see ResetBy; 0: none
 

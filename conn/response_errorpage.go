@@ -9,9 +9,9 @@ import (
 	"github.com/lwango/lwango/internal/wire/http1"
 )
 
-// ErrorPage answers a request in place of the server's own error page. status goes out whatever it
-// does; it may set a body and header fields. It reports whether it has set a page. It runs on the
-// request's thread, as a handler does, and may wait.
+// ErrorPage answers a request in place of the server's own error page. status goes out whatever its
+// handlers say, see ResponseLayer.PageStatus; it may set a body and header fields. It reports
+// whether it has set a page. It runs on the request's thread, as a handler does, and may wait.
 type ErrorPage func(req *Request, resp *Response, status int) bool
 
 // OnError lets p make the page of an answer with a status of 400 or more and without a body, unless
@@ -33,6 +33,15 @@ func (w ResponseLayer) DropBody() {
 	if w.phase == open {
 		w.discard()
 		w.size, w.manner, w.early, w.reason = 0, native, 0, ""
+	}
+}
+
+// PageStatus lets the page that an ErrorPage is about to make go out with another status, if it is
+// made.
+func (w ResponseLayer) PageStatus(status int) {
+	w.live()
+	if w.forced != 0 {
+		w.forced = status
 	}
 }
 
@@ -72,8 +81,9 @@ func (x *exchange) errorPage(w *Response, status int) int {
 		if hasTakenOver(x.req.Thread) { // the page's handler has taken the connection over
 			return status
 		}
+		final := w.forced
 		if w.forced = 0; made || w.phase != open {
-			return status
+			return final
 		}
 		// A page that has failed leaves nothing behind: neither what its handler has set, nor what
 		// the layers around that have.

@@ -1,6 +1,6 @@
 // Package errorpages is the key `error_pages` of a site or a route: pages of its own for errors.
 //
-//	error_pages = { 404 = "errors/404.html", 503 = "errors/busy.html" }
+//	error_pages = { 404 = "errors/404.html", 405 = "=200 /index.html" }
 package errorpages
 
 import (
@@ -35,7 +35,8 @@ type Pages struct {
 
 // page is the page for one status.
 type page struct {
-	status int
+	status int                // of the answers that it is for
+	sent   int                // with which it goes out
 	path   string             // of a route; empty: it is a file
 	file   *servefiles.Sender // of the folder
 	name   string             // in the folder
@@ -44,8 +45,8 @@ type page struct {
 }
 
 // New reads the pages: for each status, from 400 to 599, a file, relative to the folder of the
-// configuration, or the path of a route, which begins with a slash. It returns nil if there are
-// none. Errors are *handlers.KeyError.
+// configuration, or the path of a route, which begins with a slash. "=200 " in front of either
+// gives the page that status. It returns nil if there are none. Errors are *handlers.KeyError.
 func New(pages map[string]string, env handlers.Env) (*Pages, error) {
 	if len(pages) == 0 {
 		return nil, nil
@@ -64,7 +65,18 @@ func New(pages map[string]string, env handlers.Env) (*Pages, error) {
 }
 
 func newPage(status int, to string, env handlers.Env) (*page, error) {
-	pg := &page{status: status}
+	pg := &page{status: status, sent: status}
+	if strings.HasPrefix(to, "=") {
+		var text string
+		text, to = split(to)
+		n, err := strconv.Atoi(text)
+		if err != nil || n < 200 || n > 599 || n == http.StatusNoContent ||
+			n == http.StatusResetContent || n == http.StatusNotModified {
+			return nil, handlers.BadKey(key, "%d: expected = and a status from 200 to 599 whose answers "+
+				"have a body, as in \"=200 /index.html\", not %q", status, "="+text)
+		}
+		pg.sent = n
+	}
 	if strings.HasPrefix(to, "/") {
 		path, err := http1.CleanPath(nil, []byte(to))
 		if err != nil || strings.ContainsAny(to, "?#") {
@@ -99,11 +111,20 @@ func newPage(status int, to string, env handlers.Env) (*page, error) {
 	return pg, nil
 }
 
+// split returns the status, without =, that stands in front of a page, and the page.
+func split(to string) (status, page string) {
+	if rest, ok := strings.CutPrefix(to, "="); ok {
+		status, page, _ = strings.Cut(rest, " ")
+		return status, strings.TrimLeft(page, " ")
+	}
+	return "", to
+}
+
 // KeptFiles returns how many a loop keeps open for the pages, if there is room: those that are
 // files may be too long to be kept in memory.
 func KeptFiles(pages map[string]string) (n int) {
 	for _, to := range pages {
-		if !strings.HasPrefix(to, "/") {
+		if _, to = split(to); !strings.HasPrefix(to, "/") {
 			n++
 		}
 	}
@@ -153,6 +174,7 @@ func (p *Pages) answer(req *conn.Request, resp *conn.Response, status int) bool 
 		h.Del(name)
 	}
 	before := fields(h)
+	resp.Layer().PageStatus(pg.sent)
 	// A page may be streamed, so its fields have to be looked at right before the head goes out.
 	resp.Layer().BeforeHead(func(_ *conn.Request, resp *conn.Response, _ int) {
 		merge(resp.Header(), before)
@@ -219,6 +241,7 @@ var (
 // make sets the page, and returns the status with which it comes: 200 if there is one.
 func (pg *page) make(req *conn.Request, resp *conn.Response, next conn.Handler) int {
 	if pg.file != nil {
+		// Never with 200, by which the client could have a range of the page.
 		status, sent := pg.file.Send(req, resp, pg.name, pg.status)
 		if sent {
 			return http.StatusOK

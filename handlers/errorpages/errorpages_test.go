@@ -164,6 +164,44 @@ func TestPages(t *testing.T) {
 	}, modes.Plain, modes.Direct)
 }
 
+// TestPageStatus: a page may have a status of its own, whatever is asked for, and only if it is
+// made.
+func TestPageStatus(t *testing.T) {
+	modes.Run(t, func(t *testing.T, m modes.Mode) {
+		s, _, _ := start(t, m, map[string]string{
+			"404": "=200 errors/404.html", "401": "=418  /page", "402": "=503 /long", "405": "=200 /broken",
+			"406": "=200 /406", "408": "=200 errors/none.html", "410": "=404 /errors/gone.html",
+		})
+		s.Panics.Expect()
+		for _, c := range []struct {
+			ask    string
+			status int
+			body   string // "" the built-in page
+		}{
+			{"GET /none", 200, "<h1>nothing here</h1>"},
+			{"GET /own", 404, "the handler's own"},
+			{"GET /set", 404, "gone for ever"},
+			{"GET /401", 418, "GET /page? yes"},
+			{"GET /402", 503, long},
+			{"GET /405", 405, ""},
+			{"GET /406", 406, ""},
+			{"GET /408", 408, ""},
+		} {
+			got := s.Request(c.ask, []string{"Range: bytes=0-1", "If-None-Match: *", "X: yes"}, "")
+			if got.StatusCode != c.status || c.body != "" && got.Text != c.body ||
+				c.body == "" && !strings.Contains(got.Text, "<!doctype html>") {
+				t.Errorf("%s: %d, %.100q", c.ask, got.StatusCode, got.Text)
+			}
+		}
+	}, modes.Plain, modes.Direct, modes.HTTP2)
+	for _, text := range []string{"=204 /a", "=199 /a", "=600 /a", "= /a", "=200"} {
+		if _, err := errorpages.New(map[string]string{"404": text},
+			handlers.Env{Dir: t.TempDir(), Prefix: "/"}); err == nil {
+			t.Errorf("%q is taken", text)
+		}
+	}
+}
+
 // TestFieldsOfBoth: an answer keeps its fields, with all their values, and its page adds others,
 // whether the page is sent whole or streamed.
 func TestFieldsOfBoth(t *testing.T) {
