@@ -23,6 +23,7 @@
 //	Await, Call, Get                    what blocks; other servers
 //	Key, Set, Value, ValueOf, UserOf    what goes with a request
 //	Topics, UseBroker                   messages between handlers, and between processes
+//	UseDNS                              certificates for wildcards
 //	Main, Run, ParseFlags               a program with lwango's command line
 //	ListenAndServe, Server              a program with its own
 //
@@ -153,6 +154,29 @@ func Topics() *pubsub.Hub { return &program.Topics }
 // pubsub/nats. Without it, a program contains no client of either, and refuses a configuration with
 // that key.
 func UseBroker(b pubsub.Broker) { program.Broker = b }
+
+// TXTRecords adds and removes TXT records of the DNS. The server calls its methods on goroutines of
+// its own; name is such as _acme-challenge.example.org. Several records of one name are there at
+// once, for a name and its wildcard: AddTXT keeps others, and RemoveTXT removes the one with that
+// value. The context of both ends after the timeout of the configuration, a minute by default. Of a
+// provider of libdns it is made by
+//
+//	func (p provider) AddTXT(ctx context.Context, name, value string) error {
+//		record := libdns.TXT{Name: libdns.RelativeName(name, p.zone), Text: value, TTL: time.Minute}
+//		_, err := p.AppendRecords(ctx, p.zone, []libdns.Record{record})
+//		return err
+//	}
+//
+// and likewise RemoveTXT by DeleteRecords.
+type TXTRecords interface {
+	AddTXT(ctx context.Context, name, value string) error
+	RemoveTXT(ctx context.Context, name, value string) error
+}
+
+// UseDNS lets certificates be obtained by the challenge dns-01, which proves wildcards, too: where
+// the configuration has dns without a command, or an ACME has that challenge. It is called before
+// Main, and before a Server is started.
+func UseDNS(r TXTRecords) { program.DNS = r }
 
 // Cache returns the store of answers of all routes with `cache`, of all servers of the process. A
 // program purges answers that are no longer true:

@@ -151,7 +151,7 @@ type ACME struct {
 	Email     string // where the authority may write to; "": nowhere
 	Directory string // the authority's URL; "": Let's Encrypt
 	// Challenges are how names are proved, in turns: "tls-alpn-01", "http-01"; nil: those that the
-	// listeners can answer.
+	// listeners can answer. "dns-01" alone is for wildcards, too, and needs UseDNS.
 	Challenges []string
 	// Cache is the folder of certificates and keys, whose parent exists; "": acme in $STATE_DIRECTORY
 	// or else the working directory. Servers of several processes may share one.

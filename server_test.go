@@ -237,6 +237,10 @@ func TestStartFails(t *testing.T) {
 		"ACME: domains: expected the names":     {ACME: new(lwango.ACME)},
 		"ACME: directory: expected a URL with https://": {
 			ACME: &lwango.ACME{Domains: []string{"a.test"}, Directory: "http://ca.test"}},
+		"ACME: expected a command": {ACME: &lwango.ACME{Domains: []string{"*.a.test"},
+			Challenges: []string{"dns-01"}, Cache: t.TempDir()}},
+		"ACME: challenges: expected": {ACME: &lwango.ACME{Domains: []string{"a.test"},
+			Challenges: []string{"dns-02"}, Cache: t.TempDir()}},
 		"ACME: no Listener has ACME, and it takes one": {
 			ACME:      &lwango.ACME{Domains: []string{"a.test"}, Cache: t.TempDir()},
 			Listeners: []lwango.Listener{{Addr: "127.0.0.1:0"}}},

@@ -69,6 +69,7 @@ func (c *Config) checkACME(s Source, inFile bool) {
 		return
 	}
 	if inFile {
+		a.Records = s.DNS
 		a.Check(c.Dir, s.FoldersMade, obtains)
 	}
 	for i := range c.Sites {
@@ -141,6 +142,9 @@ func (c *Config) checkObtains(s Source) {
 			}
 		}
 		c.acmeWarning = a.Clear(clear, at80)
+		if a.DNS != nil && len(a.DNS.Command) > 0 && !c.Confine.Executes() {
+			a.DNS.Table.Errorf("command", "[confine] keeps the server from executing a program")
+		}
 		return
 	}
 	no := "no [[listener]] has tls = { acme = true }"

@@ -39,6 +39,11 @@ func (s Source) override(c *Config, dir string) error {
 				own.Table.Errorf("challenges", "expected %q, found %q", certs.Challenges, name)
 			}
 		}
+		if slices.Contains(own.Challenges, certs.Challenges[2]) {
+			own.DNS = new(tags.Defaults[certs.DNS]())
+			own.DNS.Table = own.Table
+		}
+		own.Records = s.DNS
 		own.Check(dir, s.FoldersMade, false)
 		c.TLS.ACME = &own
 	}

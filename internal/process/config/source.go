@@ -38,6 +38,7 @@ type Source struct {
 	Routes   []handlers.Route // compiled-in routes, for every site
 	Topics   *pubsub.Hub      // what handlers publish and subscribe to; nil: nothing
 	Broker   pubsub.Broker    // what [pubsub] url is for; nil: none
+	DNS      certs.TXTRecords // for ACME; nil: none
 	Logger   *slog.Logger     // for modules; never nil
 	Counters *Counters        // the numbers of routes; nil: nothing is counted by route
 

@@ -34,8 +34,11 @@ func startACME(t *testing.T, ca *acme.Server, dir, keys, more string) *acmeServe
 	return startACMEBy(t, server.Start, ca, dir, keys, more)
 }
 
-// obtain is for the servers that startACME starts.
-var obtain certs.Options
+// obtain and txtRecords are for the servers that startACME starts.
+var (
+	obtain     certs.Options
+	txtRecords certs.TXTRecords
+)
 
 func startACMEBy(t *testing.T, start func(config.Source, *config.Config) (*server.Server, error),
 	ca *acme.Server, dir, keys, more string) *acmeServer {
@@ -43,7 +46,7 @@ func startACMEBy(t *testing.T, start func(config.Source, *config.Config) (*serve
 	s := &acmeServer{&tlsServer{t: t, dir: dir, log: new(logtext.Buffer), ca: ca.CA}, ca}
 	s.told()
 	src := s.source()
-	src.Obtain = obtain
+	src.Obtain, src.DNS = obtain, txtRecords
 	src.Obtain.Authorities = ca.CA.Pool
 	ca.Verify("")
 	s.running = serveBy(t, start, src, s.text(keys, more))

@@ -23,8 +23,8 @@ func TestACMESettings(t *testing.T) {
 			"t.conf:2: tls.acme.domains: \"192.0.2.1\": expected a name, and no address\n" +
 				"t.conf:2: tls.acme.domains: \"[::1]\": expected a name, and no address"},
 		{"a wildcard", "[tls.acme]\ndomains = \"*.example.org\"\n" + listener,
-			"t.conf:2: tls.acme.domains: \"*.example.org\": a wildcard needs another challenge, dns-01; " +
-				"expected the names one by one"},
+			"t.conf:2: tls.acme.domains: \"*.example.org\": a wildcard needs another challenge, dns-01, " +
+				"and so the key dns; expected the names one by one"},
 		{"no names at all", "[tls.acme]\ndomains = [\"a..b\", \"-a\", \"b/c\", \"" + long +
 			"\", \"\", \"bücher.example\"]\n" + listener,
 			"is not ASCII is written xn--"},

@@ -23,6 +23,7 @@ import (
 	"github.com/lwango/lwango/internal/base/settings"
 	"github.com/lwango/lwango/internal/process/config"
 	"github.com/lwango/lwango/internal/process/tcpproxy"
+	"github.com/lwango/lwango/internal/tls/certs"
 	"github.com/lwango/lwango/pubsub"
 )
 
@@ -37,6 +38,8 @@ const (
 type Program struct {
 	Topics pubsub.Hub    // what its handlers publish and subscribe to
 	Broker pubsub.Broker // carries them to other processes; nil: none
+
+	DNS certs.TXTRecords // proves names for ACME; nil: nothing
 
 	Modules *handlers.Registry // does not change once a server runs
 
@@ -399,6 +402,7 @@ func (p *Program) complete(s *config.Source) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	s.Modules, s.Broker, s.Counters, s.Hub = p.Modules, p.Broker, &p.counters, &p.streams
+	s.DNS = p.DNS
 	s.Cache = p.cacheLocked()
 	if s.Code == nil || s.File != "" || s.Text != "" || s.Code.Pubsub.URL != "" {
 		s.Topics = &p.Topics

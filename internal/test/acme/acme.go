@@ -1,6 +1,6 @@
 // Package acme is an authority for tests that gives certificates by ACME (RFC 8555). It verifies
-// names by the challenges tls-alpn-01 (RFC 8737) and http-01, for which it really connects, and
-// signatures, nonces and the states of orders are as they are elsewhere.
+// names by the challenges tls-alpn-01 (RFC 8737) and http-01, for which it really connects, and by
+// dns-01. Signatures, nonces and the states of orders are as they are elsewhere.
 //
 //	acme.go    the authority and its resources
 //	verify.go  challenges
@@ -37,6 +37,7 @@ type Server struct {
 	mu        sync.Mutex
 	target    string // what listens at port 443 of all names
 	clear     string // what listens at port 80 of all names
+	records   func(name string) []string
 	from, to  time.Duration
 	refuse    func(step, name string) *Problem
 	nonces    map[string]bool
@@ -129,6 +130,13 @@ func (s *Server) VerifyHTTP(address string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.clear = address
+}
+
+// VerifyDNS says which TXT records a name has.
+func (s *Server) VerifyDNS(records func(name string) []string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.records = records
 }
 
 // listening waits until Verify has said what listens.

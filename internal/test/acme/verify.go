@@ -5,20 +5,39 @@ import (
 	"crypto/sha256"
 	"crypto/tls"
 	"encoding/asn1"
+	"encoding/base64"
 	"fmt"
 	"io"
 	"net/http"
 	"slices"
+	"strings"
 	"time"
 )
 
 // verify proves that the client has the name of an authorization.
 func (s *Server) verify(z *authz, proof string) *Problem {
+	if z.chosen == "dns-01" {
+		return s.verifyDNS(z, proof)
+	}
 	address := s.listening(z.chosen)
 	if z.chosen == "http-01" {
 		return verifyHTTP(address, z.name, z.token, proof)
 	}
 	return verifyTLS(address, z.name, proof)
+}
+
+// verifyDNS proves that a name has a record of the client (RFC 8555 section 8.4).
+func (s *Server) verifyDNS(z *authz, proof string) *Problem {
+	s.mu.Lock()
+	records := s.records
+	s.mu.Unlock()
+	sum := sha256.Sum256([]byte(proof))
+	all := records("_acme-challenge." + strings.TrimPrefix(z.name, "*."))
+	if !slices.Contains(all, base64.RawURLEncoding.EncodeToString(sum[:])) {
+		return problem(http.StatusForbidden, "unauthorized", "the records are wrong: "+
+			strings.Join(all, " "))
+	}
+	return nil
 }
 
 // verifyHTTP proves that what listens at an address answers for a name (RFC 8555 section 8.3).

@@ -39,12 +39,18 @@ type ACME struct {
 	// next one. By default tls-alpn-01, for which the authority connects to port 443, and then
 	// http-01, for which it connects to port 80, if a listener speaks HTTP without TLS.
 	Challenges []string `toml:"challenges" oneof:"tls-alpn-01 http-01"`
+	// DNS is what changes the DNS, for the challenge dns-01, which then proves all names. Wildcards
+	// need it.
+	DNS *DNS `toml:"dns"`
 	// Cache is the folder of certificates and keys; by default acme in $STATE_DIRECTORY, or else
 	// beside this file.
 	Cache string `toml:"cache"`
 
 	// Folder is below that of Cache, for the directory.
 	Folder string
+
+	// Records are those of the program, for DNS without a command; nil: it has none.
+	Records TXTRecords
 }
 
 // Authority is where certificates come from.
@@ -76,7 +82,7 @@ func (a *ACME) same(b *ACME) bool {
 		return a == b
 	}
 	return a.Email == b.Email && a.Folder == b.Folder && a.Authority.same(&b.Authority) &&
-		a.Fallback.same(b.Fallback) && slices.Equal(a.Domains, b.Domains) &&
+		a.Fallback.same(b.Fallback) && a.DNS.same(b.DNS) && slices.Equal(a.Domains, b.Domains) &&
 		slices.Equal(a.Challenges, b.Challenges)
 }
 
@@ -108,6 +114,9 @@ func (a *ACME) Check(dir string, made, more bool) {
 		a.Table.Errorf("domains", "expected the names that certificates are for")
 	}
 	a.checkDomains()
+	if a.DNS != nil {
+		a.DNS.check(dir, a.Records)
+	}
 	if a.Directory == "" && !a.Table.Has("directory") {
 		a.Directory = letsEncrypt
 		a.Table.Assume("directory", a.Directory)
@@ -119,7 +128,10 @@ func (a *ACME) Check(dir string, made, more bool) {
 			a.Fallback.Table.Errorf("directory", "expected another one than that of acme")
 		}
 	}
-	if len(a.Challenges) == 0 && a.Table.Has("challenges") {
+	switch {
+	case a.Table.Has("challenges") && a.DNS != nil:
+		a.Table.Errorf("challenges", "has no effect beside dns, by which all names are proved")
+	case a.Table.Has("challenges") && len(a.Challenges) == 0:
 		a.Table.Errorf("challenges", "expected at least one challenge")
 	}
 	if at == nil {
@@ -151,7 +163,7 @@ func (a *ACME) checkDomains() {
 			if len(all) > 1 {
 				said = names(entry)[j]
 			}
-			if err := checkDomain(name); err != nil {
+			if err := a.checkDomain(name); err != nil {
 				a.Table.Errorf("domains", "%q: %v", said, err)
 			} else if seen[name] {
 				a.Table.Errorf("domains", "%q is named twice", said)
@@ -223,6 +235,10 @@ func fileName(at *url.URL) string {
 // challenges that no listener can answer. The warning it returns is "" or says what is missing
 // unless something leads clients of port 80 to another port.
 func (a *ACME) Clear(any, at80 bool) (warning string) {
+	if a.DNS != nil {
+		a.Challenges = []string{acme.ChallengeTypeDNS01}
+		return ""
+	}
 	asked := a.Challenges != nil
 	if !asked {
 		a.Challenges = []string{acme.ChallengeTypeTLSALPN01}
@@ -254,7 +270,7 @@ func (a *ACME) Add(s *Site) {
 		}
 		var more []string
 		for _, name := range s.hosts {
-			if err := checkDomain(name); err != nil {
+			if err := a.checkDomain(name); err != nil {
 				f.Table.Errorf("acme", "host %q: %v", name, err)
 			} else if a.entry(name) == "" {
 				more = append(more, name)
@@ -292,12 +308,16 @@ func (a *ACME) entries(names []string) (all []string) {
 }
 
 // checkDomain returns why no challenge can prove name, which is in lower case.
-func checkDomain(name string) error {
+func (a *ACME) checkDomain(name string) error {
 	if _, err := netip.ParseAddr(strings.Trim(name, "[]")); err == nil {
 		return errors.New("expected a name, and no address")
 	}
-	if strings.HasPrefix(name, "*.") {
-		return errors.New("a wildcard needs another challenge, dns-01; expected the names one by one")
+	if rest, ok := strings.CutPrefix(name, "*."); ok {
+		if a.DNS == nil {
+			return errors.New("a wildcard needs another challenge, dns-01, and so the key dns; expected " +
+				"the names one by one")
+		}
+		name = rest
 	}
 	wrong := errors.New("expected a name such as example.org; what is not ASCII is written xn--")
 	if len(name) > 253 {
@@ -356,7 +376,7 @@ func (a *ACME) MakeFolder(user, group int) (made []string, _ error) {
 // first name.
 func (a *ACME) base(entry string) string {
 	first, _, _ := strings.Cut(entry, " ")
-	return filepath.Join(a.Folder, first)
+	return filepath.Join(a.Folder, strings.Replace(first, "*", "_", 1))
 }
 
 // file is where the certificate of an entry of Domains is, with its key.

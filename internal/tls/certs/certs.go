@@ -21,7 +21,8 @@
 //	lock.go         the lock that lets one process at a time obtain certificates
 //	account.go      an authority and the account there
 //	order.go        an order of ACME
-//	challenge.go    proofs of names
+//	challenge.go    proofs of names by tls-alpn-01 and http-01
+//	dns.go          proofs of names by dns-01
 package certs
 
 import (
@@ -32,7 +33,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/lwango/lwango/internal/base/ascii"
 	"github.com/lwango/lwango/internal/base/confpath"
 	"github.com/lwango/lwango/internal/base/metrics"
 	"github.com/lwango/lwango/internal/base/settings"
@@ -208,7 +208,7 @@ func (t *TLS) Explain(name string) string {
 	if all == nil {
 		all = t.offer.first
 	}
-	if all == nil || t.offer.missing[ascii.ToLower(name)] && !named {
+	if all == nil || t.offer.isMissing(name) && !named {
 		return "no certificate yet"
 	}
 	if t.Strict && !named {

@@ -20,8 +20,9 @@ import (
 	"github.com/lwango/lwango/internal/tls/handshake"
 )
 
-// Challenges are those that this server can answer.
-var Challenges = []string{acme.ChallengeTypeTLSALPN01, acme.ChallengeTypeHTTP01}
+// Challenges are those that this server can answer. The last one needs TXTRecords.
+var Challenges = []string{acme.ChallengeTypeTLSALPN01, acme.ChallengeTypeHTTP01,
+	acme.ChallengeTypeDNS01}
 
 // proofs has what an authority looks for, by which it verifies names. Handshakes and handlers on
 // any loop read it.

@@ -186,15 +186,22 @@ func (o *Offer) configFor(hello *tls.ClientHelloInfo) (*tls.Config, error) {
 	for range o.byName.matching(hello.ServerName) {
 		return own, nil
 	}
-	if name := strings.ToLower(hello.ServerName); o.missing[name] {
+	if o.isMissing(hello.ServerName) {
 		o.log.Warn("conn: client turned away, its certificate is still to be obtained", "domain",
-			name)
+			strings.ToLower(hello.ServerName))
 		return none, nil
 	}
 	if o.strict {
 		return none, nil
 	}
 	return own, nil
+}
+
+// isMissing reports whether a certificate for a name is still to be obtained.
+func (o *Offer) isMissing(sni string) bool {
+	name := strings.TrimSuffix(ascii.ToLower(sni), ".")
+	_, rest, ok := strings.Cut(name, ".")
+	return o.missing[name] || ok && o.missing["*."+rest]
 }
 
 // ClientVerify returns the result of the verification of a client's certificate: None, Success or

@@ -155,12 +155,19 @@ func (t *task) authorize(ctx context.Context, s *session, order acme.Order,
 		if i < 0 {
 			return &proofError{z.Identifier.Value, challenge, errNotOffered}
 		}
-		withdraw, err := t.proofs.prove(z.Challenges[i])
+		withdraw, err := t.prove(ctx, z.Challenges[i])
 		if err != nil {
 			return &proofError{z.Identifier.Value, challenge, err}
 		}
 		defer withdraw()
 		all = append(all, pending{z, z.Challenges[i]})
+	}
+	if challenge == acme.ChallengeTypeDNS01 && len(all) > 0 {
+		select {
+		case <-time.After(t.config.DNS.Wait):
+		case <-ctx.Done():
+			return ctx.Err()
+		}
 	}
 	for _, p := range all {
 		if _, err := s.InitiateChallenge(ctx, s.account, p.c); err != nil {
@@ -173,6 +180,14 @@ func (t *task) authorize(ctx context.Context, s *session, order acme.Order,
 		}
 	}
 	return nil
+}
+
+// prove lets the authority find the proof of a challenge until withdraw is called.
+func (t *task) prove(ctx context.Context, c acme.Challenge) (withdraw func(), err error) {
+	if c.Type == acme.ChallengeTypeDNS01 {
+		return t.config.DNS.prove(ctx, t, c)
+	}
+	return t.proofs.prove(c)
 }
 
 // proofError says why a name could not be proved by a challenge.
