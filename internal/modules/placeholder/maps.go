@@ -82,8 +82,9 @@ type table struct {
 
 	lookup func(out []byte, q Asked) []byte // append
 
-	needs   int // lookups of a value
-	visited bool
+	needs   int      // lookups of a value
+	reads   []string // the parts of a request that the map depends on, once each
+	visited bool     // needs and reads are known
 }
 
 // result is a value of a map: a text, mostly a literal one.
@@ -162,10 +163,20 @@ func NewMaps(all []Settings, taken []string) (*Maps, error) {
 		t := m.by[name]
 		if _, err := t.cost(nil); err != nil {
 			wrong(t.index, "name", "%w", err)
-			break // all maps of the circle would say the same
+			m.clear() // all maps of the circle would say the same
+			break
 		}
 	}
 	return m, errors.Join(errs...)
+}
+
+// clear leaves nothing of the maps but their names, so that the texts that have them can be checked
+// all the same.
+func (m *Maps) clear() {
+	for name, t := range m.by {
+		*t = table{name: name, index: t.index, from: Text{{}}, fallback: new(result)}
+		t.lookup = t.append
+	}
 }
 
 // lacksGroup returns what people take for a group of an expression, "" if there is nothing.
@@ -301,8 +312,8 @@ func (t *table) results() (all []*result) {
 	return all
 }
 
-// cost returns how many lookups a value takes at most. It fails if the map needs itself, or too
-// many others. way are those that have led here.
+// cost returns how many lookups a value takes at most, and sets needs and reads. It fails if the
+// map needs itself, or too many others. way are those that have led here.
 func (t *table) cost(way []string) (int, error) {
 	if i := slices.Index(way, t.name); i >= 0 {
 		return 0, fmt.Errorf("the map needs itself: %s",
@@ -340,18 +351,13 @@ func (t *table) cost(way []string) (int, error) {
 	if t.needs > maxLookups {
 		return 0, fmt.Errorf("a value needs more than %d lookups in maps", maxLookups)
 	}
-	t.visited = true
-	return t.needs, nil
-}
-
-// reads returns the parts of a request that the map depends on, once each.
-func (t *table) reads() []string {
-	names := t.from.Reads()
 	for _, r := range t.results() {
-		names = append(names, r.text.Reads()...)
+		t.reads = append(t.reads, r.text.Reads()...)
 	}
-	slices.Sort(names)
-	return slices.Compact(names)
+	t.reads = append(t.reads, t.from.Reads()...)
+	slices.Sort(t.reads)
+	t.reads, t.visited = slices.Compact(t.reads), true
+	return t.needs, nil
 }
 
 // Lookups calls f with each map's name, the text that it looks up for a request, and the value.

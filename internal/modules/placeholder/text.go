@@ -42,7 +42,7 @@ func (t Text) Reads() (names []string) {
 func (p Piece) Reads() []string {
 	switch {
 	case p.m != nil:
-		return p.m.reads()
+		return p.m.reads
 	case p.Name == "" || p.group > 0:
 		return nil
 	}

@@ -367,7 +367,10 @@ t.conf:8: site.route.https: unknown key (it is a key of [[site]])`},
 			`t.conf:7: site.route.precompressed: has no effect with compression = false; encodings = [...] of a table compression says which of them are sent`},
 		{"maps in a circle", "[[map]]\nname = \"a\"\nfrom = \"{b}\"\nvalues = { x = \"y\", \"~z\" = \"\" }\n" +
 			"[[map]]\nname = \"b\"\nfrom = \"{host}\"\nvalues = { x = \"{a}\" }\n" +
-			"[[map]]\nname = \"status\"",
+			"[[map]]\nname = \"status\"\n[access_log]\npath = \"-\"\nformat = \"{a}{b}\"\n[[site]]\n" +
+			"[[site.rule]]\nredirect = \"{a}\"\n[[site.route]]\nprefix = \"/\"\nmodule = \"proxy\"\n" +
+			"address = \"127.0.0.1:1\"\nrequest_headers = { x = \"{b}\" }\n" +
+			"cache = { key = \"{a}\" }\nlimit = { requests = \"1/s\", by = \"{b}\" }",
 			`t.conf:2: map.name: map a: the map needs itself: a needs b needs a
 t.conf:4: map.values."~z": map a: an expression stands in regexps = [{ regexp = "z", value = "" }]
 t.conf:10: map.name: map status: {status} is a placeholder already`},
