@@ -39,6 +39,9 @@ type Settings struct {
 // its own.
 func (s *Settings) UpstreamName() string { return s.Upstream }
 
+// UseUpstream takes the name of one of several that the key upstream stands for.
+func (s *Settings) UseUpstream(name string) { s.Upstream = name }
+
 // Shared are the keys that stand in the route, or in the [[upstream]] that it uses.
 type Shared struct {
 	Balance  string `toml:"balance" default:"round_robin" oneof:"round_robin least_conn random hash ip_hash"`

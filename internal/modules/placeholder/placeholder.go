@@ -54,6 +54,9 @@ func Append(out []byte, req *conn.Request, text Text) []byte {
 	return text.append(out, req.Layer(), nil)
 }
 
+// Expand is Append for a request that is only thought of.
+func Expand(text Text, q Asked) string { return string(text.append(nil, q, nil)) }
+
 // AppendGroups is Append for a Text with the groups of an expression, which have matched these.
 func AppendGroups(out []byte, req *conn.Request, text Text, groups [][]byte) []byte {
 	return text.append(out, req.Layer(), groups)

@@ -2,6 +2,7 @@ package placeholder
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -76,6 +77,77 @@ func (m *Maps) ParseBeside(text string, others []string) (Text, error) {
 		t[i] = m.piece(p, others)
 	}
 	return t, nil
+}
+
+// Values returns all texts that a text may stand for, sorted. It is for what has to be known at the
+// start, so it refuses a text with a part of a request, whether that stands in the text or in the
+// value of a map.
+func (m *Maps) Values(text string) ([]string, error) {
+	t, err := m.Parse(text)
+	if err != nil {
+		return nil, err
+	}
+	all, err := t.values(make(map[*table][]string))
+	if err != nil {
+		return nil, fmt.Errorf("%q: %w", text, err)
+	}
+	return all, nil
+}
+
+// maxValues is how many texts Values returns at most.
+const maxValues = 10000
+
+// values returns what Values does. known are those of maps.
+func (t Text) values(known map[*table][]string) ([]string, error) {
+	all := []string{""}
+	for _, p := range t {
+		of := []string{p.Text}
+		switch {
+		case p.m != nil:
+			var err error
+			if of, err = p.m.values(known); err != nil {
+				return nil, err
+			}
+		case p.Name != "":
+			return nil, fmt.Errorf("{%s} is a part of a request; expected maps, whose values are known",
+				p.Name)
+		}
+		if len(all)*len(of) > maxValues {
+			return nil, fmt.Errorf("it has more than %d values", maxValues)
+		}
+		next := make([]string, 0, len(all)*len(of))
+		for _, begin := range all {
+			for _, end := range of {
+				next = append(next, begin+end)
+			}
+		}
+		all = next
+	}
+	slices.Sort(all)
+	return slices.Compact(all), nil
+}
+
+// values returns the values that the map may have.
+func (t *table) values(known map[*table][]string) ([]string, error) {
+	if all, ok := known[t]; ok {
+		return all, nil
+	}
+	all := make(map[string]bool)
+	for _, r := range t.results() {
+		if r.text == nil {
+			all[r.source] = true
+			continue
+		}
+		of, err := r.text.values(known)
+		if err != nil {
+			return nil, fmt.Errorf("%q, a value of {%s}: %w", r.source, t.name, err)
+		}
+		for _, value := range of {
+			all[value] = true
+		}
+	}
+	known[t] = slices.Sorted(maps.Keys(all))
+	return known[t], nil
 }
 
 // Names returns the names of all placeholders, those of the maps as well.

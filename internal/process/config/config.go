@@ -338,7 +338,8 @@ type Route struct {
 	Around   Around         `toml:",inline"`
 	Rest     settings.Table `toml:",rest"`
 
-	upstream *Upstream // that its key upstream names; nil: it has none
+	upstream *Upstream // that its key upstream names; nil: it has none, or several
+	chosen   *choice   // those that its key upstream stands for; nil: it has one, or none
 
 	re      *regexp.Regexp // of Regexp
 	cache   *Cache         // its own, or its site's; nil: none

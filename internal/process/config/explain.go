@@ -10,6 +10,7 @@ import (
 
 	"github.com/lwango/lwango/handlers"
 	"github.com/lwango/lwango/handlers/rules"
+	"github.com/lwango/lwango/internal/modules/placeholder"
 	"github.com/lwango/lwango/internal/wire/http1"
 )
 
@@ -91,7 +92,11 @@ func (c *Config) Explain(w io.Writer, request string) error {
 		q.Route = strings.TrimSuffix(r.Prefix, "/")
 		switch through(&r.Around) {
 		case rules.Passed:
-			if u := r.upstream; u != nil {
+			u := r.upstream
+			if r.chosen != nil {
+				u = c.upstream(placeholder.Expand(r.chosen.text, q))
+			}
+			if u != nil {
 				say(fmt.Sprintf("upstream (%s): %v", u.Table.Position(""), u))
 			}
 			if r.cache != nil {

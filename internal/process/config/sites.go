@@ -72,7 +72,7 @@ func (c *Config) buildSites(s Source) (sites []builtSite) {
 			if plans[i], err = s.buildRoute(*r); err != nil {
 				reportRoute(r, err)
 			}
-			if !c.useUpstream(r, plans[i].settings) {
+			if !c.useUpstream(r, &plans[i]) {
 				plans[i] = builtRoute{}
 			}
 			if scripts, ok := plans[i].settings.(handlers.ScriptRunner); ok {
@@ -100,7 +100,13 @@ func (c *Config) buildSites(s Source) (sites []builtSite) {
 				env.Prefix, name.Route = r.Prefix, r.named()
 				its.ErrorPages = errorpages.Statuses(site.Around.ErrorPages, r.Around.ErrorPages)
 				env.Process = its
-				if h, err = plans[i].module.Build(plans[i].settings, env); err != nil {
+				build := func(set any) (conn.Handler, error) { return plans[i].module.Build(set, env) }
+				if r.chosen != nil {
+					h, err = r.chosen.build(r, &depends, build)
+				} else {
+					h, err = build(plans[i].settings)
+				}
+				if err != nil {
 					reportRoute(r, err)
 				}
 			}

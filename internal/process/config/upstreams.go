@@ -1,13 +1,18 @@
 package config
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
+	"github.com/lwango/lwango/conn"
+	"github.com/lwango/lwango/handlers"
 	"github.com/lwango/lwango/handlers/upstreams"
 	"github.com/lwango/lwango/internal/base/settings"
 	"github.com/lwango/lwango/internal/modules/around"
+	"github.com/lwango/lwango/internal/modules/placeholder"
 	"github.com/lwango/lwango/internal/process/tcpproxy"
 	"github.com/lwango/lwango/internal/wire/http1"
 )
@@ -132,14 +137,100 @@ func (c *Config) uses(route settings.Table, name, protocol string) *Upstream {
 	return u
 }
 
+// usesUpstream is what the settings of a module with the key upstream have.
+type usesUpstream interface {
+	UpstreamName() string
+	UseUpstream(name string)
+}
+
 // useUpstream fills the settings of a route with those of the upstream that it uses. It reports
 // whether they can be used.
-func (c *Config) useUpstream(r *Route, set any) bool {
-	user, ok := set.(interface{ UpstreamName() string })
+func (c *Config) useUpstream(r *Route, plan *builtRoute) bool {
+	user, ok := plan.settings.(usesUpstream)
 	if !ok || !r.Rest.Has("upstream") {
 		return true
 	}
-	u := c.uses(r.Rest, user.UpstreamName(), r.Module)
+	if text := user.UpstreamName(); strings.Contains(text, "{") {
+		return c.chooseUpstream(r, plan, text)
+	}
+	return c.fillUpstream(r, plan.settings, user.UpstreamName())
+}
+
+// choice is the upstreams of a route among which a text chooses for each request.
+type choice struct {
+	text      placeholder.Text
+	upstreams []*Upstream
+	settings  []any // of the route's module, with each of them
+}
+
+// chooseUpstream is useUpstream where the key is a text with placeholders. What it may stand for is
+// known, so that no request can name an address.
+func (c *Config) chooseUpstream(r *Route, plan *builtRoute, text string) bool {
+	names, err := c.values.Values(text)
+	if err != nil {
+		r.Rest.Errorf("upstream", "%v", err)
+		return false
+	}
+	chosen := new(choice)
+	chosen.text, _ = c.values.Parse(text)
+	for _, name := range names {
+		if name == "" {
+			r.Rest.Errorf("upstream", "%q may stand for nothing: a map without a value for all other "+
+				"texts needs a default", text)
+			return false
+		}
+		set := plan.module.NewSettings()
+		r.Rest.Decode(set)
+		set.(usesUpstream).UseUpstream(name)
+		if !c.fillUpstream(r, set, name) {
+			return false
+		}
+		chosen.upstreams = append(chosen.upstreams, r.upstream)
+		chosen.settings = append(chosen.settings, set)
+	}
+	r.upstream, r.chosen, plan.settings = nil, chosen, chosen.settings[0]
+	return true
+}
+
+// build makes a handler for each upstream, by f, and returns the one that chooses among them.
+// depends is what the last handler's answers depend on, and then those of all.
+func (x *choice) build(r *Route, depends *handlers.Dependence,
+	f func(set any) (conn.Handler, error)) (conn.Handler, error) {
+	all := handlers.Dependence{Words: []string{"the upstream that is chosen"}}
+	by, parts := make(map[string]conn.Handler), make(map[string]handlers.Dependence)
+	for i, u := range x.upstreams {
+		r.upstream, *depends = u, handlers.Dependence{}
+		h, err := f(x.settings[i])
+		if err != nil {
+			return nil, err
+		}
+		for _, words := range depends.Words {
+			if !slices.Contains(all.Words, words) {
+				all.Words = append(all.Words, words)
+			}
+		}
+		by[u.Name], parts[u.Name] = h, *depends
+		all.Clients = all.Clients || depends.Clients
+		all.Cookie, all.Sets = cmp.Or(all.Cookie, depends.Cookie), depends.Sets
+	}
+	all.AppendKey = func(dst []byte, req *conn.Request) []byte {
+		from := len(dst)
+		dst = placeholder.Append(dst, req, x.text)
+		if f := parts[string(dst[from:])].AppendKey; f != nil {
+			dst = f(append(dst, 0), req)
+		}
+		return dst
+	}
+	r.upstream, *depends = nil, all
+	return func(req *conn.Request, resp *conn.Response) int {
+		var space [64]byte
+		return by[string(placeholder.Append(space[:0], req, x.text))](req, resp)
+	}, nil
+}
+
+// fillUpstream fills the settings of a route with those of the upstream of that name.
+func (c *Config) fillUpstream(r *Route, set any, name string) bool {
+	u := c.uses(r.Rest, name, r.Module)
 	if u == nil {
 		return false
 	}

@@ -88,6 +88,76 @@ func TestNamedUpstreams(t *testing.T) {
 		"[[stream]]\naddress = '127.0.0.1:5433'\n[[stream.route]]\nupstream = 'db'\n")
 }
 
+// chosen are two upstreams, a map of their names, and a route that has the map choose.
+const chosen = `[[map]]
+name = "backend"
+from = "{host}"
+values = { "a.test" = "one" }
+default = "{zone}"
+[[map]]
+name = "zone"
+networks = { "10.0.0.0/8" = "one", "unix:" = "two" }
+default = "two"
+[[upstream]]
+name = "one"
+address = "127.0.0.1:9001"
+read_timeout = "2m"
+[[upstream]]
+name = "two"
+address = ["127.0.0.1:9002", "127.0.0.1:9003"]
+[[site]]
+[[site.route]]
+prefix = "/"
+module = "proxy"
+upstream = "{backend}"
+`
+
+// TestChosenUpstream: a route has the upstreams that a map stands for.
+func TestChosenUpstream(t *testing.T) {
+	s := source()
+	text := chosen
+	for range 2 {
+		c, err := s.Parse("t.conf", text)
+		if err != nil {
+			t.Fatalf("%v\n%s", err, text)
+		}
+		if len(c.Upstreams) != 2 {
+			t.Errorf("reported are %+v", c.Upstreams)
+		}
+		for host, want := range map[string]string{"a.test": "one, of 1 addresses",
+			"b.test": "two, of 2 addresses"} {
+			var b strings.Builder
+			if err := c.Explain(&b, "http://"+host+"/"); err != nil || !strings.Contains(b.String(), want) {
+				t.Errorf("-u says %s, %v", &b, err)
+			}
+		}
+		var b strings.Builder
+		if err := c.WriteInForce(&b, s); err != nil {
+			t.Error(err)
+		}
+		text = b.String()
+	}
+	for _, row := range []struct{ from, to, want string }{
+		{`"{backend}"`, `"{host}"`, `t.conf:21: site.route.upstream: "{host}": {host} is a part of a request; ` +
+			`expected maps, whose values are known`},
+		{`= "one" }`, `= "{host}" }`, `t.conf:21: site.route.upstream: "{backend}": "{host}", a value of ` +
+			`{backend}: {host} is a part of a request; expected maps, whose values are known`},
+		{`= "one" }`, `= "none" }`, `t.conf:21: site.route.upstream: there is no [[upstream]] "none" (did ` +
+			`you mean one?)`},
+		{"default = \"two\"\n", "", `t.conf:20: site.route.upstream: "{backend}" may stand for nothing: a ` +
+			`map without a value for all other texts needs a default`},
+		{"read_timeout", "limit", `t.conf:13: upstream.limit: unknown key`},
+		{`"127.0.0.1:9002"`, `"x:x"`, `t.conf:16: upstream.address: `},
+		{"upstream = \"{b", "max_conns = 1\nupstream = \"{b", `t.conf:21: site.route.max_conns: belongs to ` +
+			`the [[upstream]] "one", which the route uses (line 10)`},
+	} {
+		_, err := s.Parse("t.conf", strings.Replace(chosen, row.from, row.to, 1))
+		if err == nil || !strings.HasPrefix(err.Error(), row.want) || strings.Contains(err.Error(), "\n") {
+			t.Errorf("%s: got  %v\nwant %s", row.to, err, row.want)
+		}
+	}
+}
+
 // roundTrip reads a text, and what -T makes of it.
 func roundTrip(t *testing.T, s config.Source, text string) {
 	t.Helper()

@@ -2,6 +2,7 @@ package server_test
 
 import (
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -9,7 +10,9 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/lwango/lwango/handlers/cache"
 	"github.com/lwango/lwango/internal/base/metrics"
+	"github.com/lwango/lwango/internal/test/must"
 )
 
 // TestRoutesShareAnUpstream: routes of two sites use one connection and one circuit of an
@@ -150,5 +153,55 @@ upstream = "app"
 	}
 	if n := reached("b"); n < 2 {
 		t.Errorf("requests with different values of the map reach %d address", n)
+	}
+}
+
+// TestUpstreamByMap: a map chooses the upstream of each request, and a cache in front keeps the
+// answers of each.
+func TestUpstreamByMap(t *testing.T) {
+	var asked atomic.Int32
+	address := func(name string) string {
+		up := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			asked.Add(1)
+			w.Header().Set("Cache-Control", "max-age=60")
+			fmt.Fprint(w, name)
+		}))
+		t.Cleanup(up.Close)
+		return up.Listener.Addr().String()
+	}
+	src := source()
+	src.Cache = cache.NewStore()
+	s := serve(t, src, fmt.Sprintf(`[[map]]
+name = "backend"
+from = "{field.X-Shop}"
+values = { a = "one" }
+default = "two"
+[[upstream]]
+name = "one"
+address = %q
+[[upstream]]
+name = "two"
+address = %q
+[[site]]
+[[site.route]]
+prefix = "/"
+module = "proxy"
+upstream = "{backend}"
+cache = true
+`, address("one"), address("two")))
+	for range 2 {
+		for shop, want := range map[string]string{"a": "one", "b": "two", "127.0.0.1:1": "two"} {
+			req := must.Get(http.NewRequest("GET", "http://"+s.at+"/", nil))(t)
+			req.Header.Set("X-Shop", shop)
+			resp := must.Get(http.DefaultClient.Do(req))(t)
+			body := must.Get(io.ReadAll(resp.Body))(t)
+			resp.Body.Close()
+			if string(body) != want {
+				t.Errorf("shop %s gets %q, want %q", shop, body, want)
+			}
+		}
+	}
+	if n := asked.Load(); n != 2 {
+		t.Errorf("the upstreams were asked %d times", n)
 	}
 }
