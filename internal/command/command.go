@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/lwango/lwango"
+	"github.com/lwango/lwango/internal/process/convert"
 	"github.com/lwango/lwango/internal/process/server"
 	"github.com/lwango/lwango/internal/process/top"
 	"github.com/lwango/lwango/pubsub/redis"
@@ -24,6 +25,8 @@ func Main() (code int) {
 		return server.Upstream(args, os.Stdout, os.Stderr)
 	case "purge":
 		return server.PurgeCache(args, os.Stderr)
+	case "convert":
+		return convert.Main(args, os.Stdout, os.Stderr)
 	}
 	lwango.UseBroker(redis.Broker)
 	return lwango.Run(context.Background(), "lwango.conf")
@@ -43,7 +46,7 @@ func subcommand(args []string) (name string, own []string) {
 			i++
 		}
 	}
-	if i >= len(args) || !slices.Contains([]string{"top", "upstream", "purge"}, args[i]) {
+	if i >= len(args) || !slices.Contains([]string{"top", "upstream", "purge", "convert"}, args[i]) {
 		return "", nil
 	}
 	return args[i], slices.Concat(args[:i], args[i+1:])

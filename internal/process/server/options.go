@@ -42,6 +42,7 @@ const Usage = `usage: lwango [-c FILE] [-l ADDRESS]... [-r ROOT] [-t [-u REQUEST
 
 lwango top shows what a running server says of itself; see lwango top -h. lwango upstream drains,
 disables and enables its upstreams, lwango purge purges its cache; see lwango upstream -h, lwango purge -h.
+lwango convert makes a configuration of one for nginx; see lwango convert -h.
 
 SIGTERM and SIGINT stop it after the requests in flight. After a SIGHUP it reads its configuration
 again, and after a SIGUSR1 it opens its access logs anew, as after a SIGHUP. After a
