@@ -246,7 +246,7 @@ function showUpstreams(upstreams, span) {
     if (u.places.length > 3) users.append(` and ${num(u.places.length - 3)} more`);
     const address = document.createDocumentFragment();
     address.append(name(u.address), u.backup ? " (backup)" : "");
-    return [address, [`${mark}\u00a0${u.shown}`, cls], [users, "text"], rate(u.requests / span),
+    return [address, [`${mark}\u00a0${u.shown}`, cls + " state"], [users, "text"], rate(u.requests / span),
       zero(failed, "bad"), within(quantile(u.times, .99)), zero(u.active), zero(u.idle),
       zero(u.waiting, "warn")];
   })), ...more(upstreams, "upstreams"));
@@ -309,12 +309,12 @@ function showOthers(now, before, span) {
   }
   for (const kind of new Set(now.handlers.map((h) => h.kind))) {
     const all = now.handlers.filter((h) => h.kind === kind);
-    section(kind[0].toUpperCase() + kind.slice(1), "Since the start.",
+    section(kind[0].toUpperCase() + kind.slice(1), "",
       table(["route", ...all[0].counts.map((c) => "#" + c.name.replaceAll("_", " "))],
         all.slice(0, shown).map((h) => {
-          const of = place(h);
+          const of = place(h), b = old.get(key(h))?.counts;
           if (h.of) of.append(" → ", name(h.of));
-          return [of, ...h.counts.map((c) => zero(c.value))];
+          return [of, ...h.counts.map((c, i) => zero(c.gauge ? c.value : since(c.value, b?.[i]?.value)))];
         })), ...more(all, "routes"));
   }
   if (now.certificates?.length) {
@@ -323,7 +323,7 @@ function showOthers(now, before, span) {
       all.slice(0, shown).map((c) => {
         const left = daysLeft(c, now);
         return [name(c.names.join(", ")), ...(left === undefined ? [["to be obtained", "warn"], ""] :
-          [new Date(c.not_after).toLocaleDateString("en-CA"), [num(left), left < 14 ? "bad" : ""]])];
+          [new Date(c.not_after).toLocaleDateString("en-CA"), [num(left), new Date(c.warn_from) < new Date(now.time) ? "bad" : ""]])];
       })), ...more(all, "certificates"));
   }
   const t = now.topics;
@@ -342,10 +342,10 @@ function showLoops(now, before) {
     "coroutines are requests under way + those kept for the next ones; workers run what would block a " +
     "loop. A stall is a handler that held the loop up.",
     table(["loop", "#busy", "", "#wake-ups/s", "#connections and threads", "#coroutines", "#timers",
-      "#workers", "#stalls since the start"], now.loops.map((l) => {
-      const id = `loop ${l.loop}`, stalls = zero(l.stalls, "warn");
+      "#workers", "#stalls"], now.loops.map((l) => {
+      const id = `loop ${l.loop}`, b = before.loops[l.loop], stalls = zero(since(l.stalls, b?.stalls), "warn");
       if (!l.answered) return [id, ["held up", "bad"], "", "", "", "", "", "", stalls];
-      const b = before.loops[l.loop], span = l.age_seconds - (b?.age_seconds || 0);
+      const span = l.age_seconds - (b?.age_seconds || 0);
       const ok = b?.answered && span > 0, m = el("meter");
       const busy = ok ? Math.min(since(l.busy_seconds, b.busy_seconds) / span, 1) : 0;
       m.value = busy;

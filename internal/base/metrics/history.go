@@ -38,12 +38,12 @@ type History struct {
 	minute []*Snapshot // oldest first
 }
 
-// Record adds what take returns, now and each HistoryInterval, until ctx ends. take may return nil.
+// Record adds what take returns, now and each HistoryInterval, until ctx ends.
 func (h *History) Record(ctx context.Context, take func(context.Context) *Snapshot) {
 	tick := time.NewTicker(HistoryInterval)
 	defer tick.Stop()
 	for {
-		if s := take(ctx); s != nil && ctx.Err() == nil {
+		if s := take(ctx); ctx.Err() == nil {
 			h.Add(s)
 		}
 		select {
@@ -92,12 +92,15 @@ func (h *History) sample(before, now *Snapshot) {
 }
 
 func (r *Recent) add(requests, errors, p99, connections float64) {
-	for to, v := range map[*[]float64]float64{&r.Requests: requests, &r.Errors: errors, &r.P99: p99,
-		&r.Connections: connections} {
+	add := func(to *[]float64, v float64) {
 		if *to = append(*to, v); len(*to) > historySamples {
 			*to = slices.Delete(*to, 0, 1)
 		}
 	}
+	add(&r.Requests, requests)
+	add(&r.Errors, errors)
+	add(&r.P99, p99)
+	add(&r.Connections, connections)
 }
 
 // Attach sets what s has of the past: MinuteAgo and Recent.

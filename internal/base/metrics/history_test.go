@@ -3,6 +3,7 @@ package metrics_test
 import (
 	"context"
 	"slices"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -14,7 +15,7 @@ import (
 // minutes, and what was counted a minute ago.
 func TestHistory(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		start, held := time.Now(), false
+		start, held := time.Now(), new(atomic.Bool)
 		take := func(context.Context) *metrics.Snapshot {
 			up := time.Since(start)
 			n := int64(up / (100 * time.Millisecond))
@@ -22,7 +23,7 @@ func TestHistory(t *testing.T) {
 				Connections: metrics.Connections{Open: 7},
 				Requests:    metrics.Requests{Total: n, Errors: n / 20},
 				Routes:      []metrics.Route{{Times: []int64{0, n}}},
-				Loops:       []metrics.Loop{{Answered: true}, {Loop: 1, Answered: !held}}}
+				Loops:       []metrics.Loop{{Answered: true}, {Loop: 1, Answered: !held.Load()}}}
 		}
 		h, none := new(metrics.History), take(nil)
 		if h.Attach(none); none.MinuteAgo != nil || none.Recent != nil {
@@ -60,9 +61,9 @@ func TestHistory(t *testing.T) {
 		}
 
 		// While a loop does not answer, and until it has once more, sums are not known.
-		held = true
+		held.Store(true)
 		look(10 * time.Second)
-		held = false
+		held.Store(false)
 		s = look(10 * time.Second)
 		want := []float64{10, metrics.Unknown, metrics.Unknown, metrics.Unknown, 10}
 		if got := s.Recent.Requests[55:]; !slices.Equal(got, want) {
@@ -87,4 +88,34 @@ func TestHistory(t *testing.T) {
 			t.Errorf("a minute ago was %v s ago", s.Uptime-s.MinuteAgo.Uptime)
 		}
 	})
+}
+
+// TestQuantile: the bounds of the steps are exact, and what is beyond the last one is said to be.
+func TestQuantile(t *testing.T) {
+	const last = metrics.TimeBounds
+	for _, c := range []struct {
+		times map[int]int64
+		share float64
+		want  time.Duration
+		more  bool
+	}{
+		{map[int]int64{0: 100}, 1, metrics.FirstBound, false},
+		{map[int]int64{0: 100}, 0.5, metrics.FirstBound / 2, false},
+		{map[int]int64{0: 98, 3: 2}, 0.98, metrics.FirstBound, false},
+		{map[int]int64{0: 98, 3: 2}, 0.99, metrics.FirstBound * 6, false},
+		{map[int]int64{last - 1: 1}, 1, metrics.FirstBound << (last - 1), false},
+		{map[int]int64{0: 1, last: 99}, 0.99, metrics.FirstBound << (last - 1), true},
+	} {
+		times := make([]int64, last+1)
+		for i, n := range c.times {
+			times[i] = n
+		}
+		got, more := metrics.Quantile(times, c.share)
+		if d := got - c.want.Seconds(); d > 1e-9 || d < -1e-9 || more != c.more {
+			t.Errorf("%v of %v: %v s, %v; want %v, %v", c.share, c.times, got, more, c.want, c.more)
+		}
+	}
+	if got, more := metrics.Quantile(make([]int64, last+1), 0.99); got != metrics.Unknown || more {
+		t.Errorf("of nothing: %v, %v", got, more)
+	}
 }

@@ -31,7 +31,8 @@ func (k *Kind) New() []atomic.Int64 { return make([]atomic.Int64, len(k.Figures)
 func (k *Kind) Read(site, route, of string, counts []atomic.Int64) Counted {
 	c := Counted{Kind: k.Name, Site: site, Route: route, Of: of, kind: k}
 	for i := range counts {
-		c.Counts = append(c.Counts, Count{k.Figures[i].Name, counts[i].Load()})
+		f := &k.Figures[i]
+		c.Counts = append(c.Counts, Count{f.Name, counts[i].Load(), f.Gauge})
 	}
 	return c
 }
@@ -51,6 +52,7 @@ type Counted struct {
 type Count struct {
 	Name  string `json:"name"`
 	Value int64  `json:"value"`
+	Gauge bool   `json:"gauge,omitempty"` // it may fall; else it counts from the start
 }
 
 // Value returns the count of that name; 0: there is none.

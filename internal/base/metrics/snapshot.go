@@ -180,6 +180,8 @@ type Certificate struct {
 	File  string    `json:"file"`
 	Names []string  `json:"names"`
 	Until time.Time `json:"not_after,omitzero"` // zero: it is still to be obtained
+
+	WarnFrom time.Time `json:"warn_from,omitzero"` // when warnings of its end begin
 }
 
 // Upstream is one address of a route.

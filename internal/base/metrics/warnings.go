@@ -7,12 +7,8 @@ import (
 	"time"
 )
 
-// certificateWarning is how long before its end a certificate is warned of, and stallWarning how
-// long a stall is.
-const (
-	certificateWarning = 14 * 24 * time.Hour
-	stallWarning       = 5 * time.Minute
-)
+// stallWarning is how long a stall is warned of.
+const stallWarning = 5 * time.Minute
 
 // Warn sets s.Warnings: what somebody has to look at now. It is called when the rest of s is set.
 func (s *Snapshot) Warn() {
@@ -42,12 +38,12 @@ func (s *Snapshot) Warn() {
 	}
 	for _, c := range s.Certificates {
 		name := cmp.Or(strings.Join(c.Names[:min(len(c.Names), 2)], ", "), c.File)
-		switch left := c.Until.Sub(s.Time); {
+		switch {
 		case c.Until.IsZero():
 			warn("The certificate of %s is still to be obtained.", name)
-		case left < 0:
+		case s.Time.After(c.Until):
 			warn("The certificate of %s has expired.", name)
-		case left < certificateWarning:
+		case s.Time.After(c.WarnFrom):
 			warn("The certificate of %s expires on %s.", name, c.Until.Format(time.DateOnly))
 		}
 	}

@@ -222,7 +222,7 @@ func (s *screen) chart(points []float64) (text string, highest float64) {
 	const beside = 23 // columns
 	each := 1
 	if s.columns > 0 && s.columns < beside+len(points) {
-		each = (len(points)-1)/max(s.columns-beside, 1) + 1
+		each = max(len(points)-1, 0)/max(s.columns-beside, 1) + 1
 	}
 	for _, p := range points {
 		highest = max(highest, p)
@@ -275,7 +275,7 @@ func (s *screen) routes() {
 			r.Status[i] -= b.Status[i]
 		}
 		r.Times = slices.Clone(r.Times)
-		for i := range b.Times {
+		for i := range min(len(b.Times), len(r.Times)) {
 			r.Times[i] -= b.Times[i]
 		}
 		r.Spent -= b.Spent
@@ -405,8 +405,7 @@ func (s *screen) streams() {
 		{"SENT/S", 5}, {"STREAM", 0}}, rows, 5, nil)
 }
 
-// handlers shows what handlers count of themselves. Only they know which of that are counters, so
-// it is as it is now.
+// handlers shows what handlers count of themselves.
 func (s *screen) handlers() {
 	s.now.ByKind(func(all []*metrics.Counted) {
 		var columns []column
@@ -416,8 +415,19 @@ func (s *screen) handlers() {
 		var rows [][]string
 		for _, c := range all {
 			var row []string
-			for _, n := range c.Counts {
-				row = append(row, strconv.FormatInt(n.Value, 10))
+			var b metrics.Counted
+			for _, o := range s.ago.Handlers {
+				if o.Kind == c.Kind && o.Site == c.Site && o.Route == c.Route && o.Of == c.Of {
+					b = o
+				}
+			}
+			for i := range all[0].Counts {
+				n := c.Value(all[0].Counts[i].Name)
+				if all[0].Counts[i].Gauge {
+					row = append(row, whole(float64(n)))
+				} else {
+					row = append(row, s.count(n, b.Value(all[0].Counts[i].Name)))
+				}
 			}
 			rows = append(rows, append(row, strings.TrimSpace(place(c.Site, c.Route)+" "+c.Of)))
 		}
@@ -466,24 +476,24 @@ func (s *screen) server() {
 func (s *screen) loops() {
 	var rows [][]string
 	for i, l := range s.now.Loops {
-		id := strconv.Itoa(l.Loop)
+		var b metrics.Loop
+		if i < len(s.ago.Loops) {
+			b = s.ago.Loops[i]
+		}
+		id, stalls := strconv.Itoa(l.Loop), s.count(l.Stalls, b.Stalls)
 		if !l.Answered {
-			rows = append(rows, []string{"-", "-", "-", "-", "-", "-", "-", strconv.FormatInt(l.Stalls, 10),
+			rows = append(rows, []string{"-", "-", "-", "-", "-", "-", "-", stalls,
 				id + " held up by a handler"})
 			continue
 		}
 		busy, wakeups, resumes := "-", "-", "-"
-		if s.known && i < len(s.ago.Loops) {
-			b := &s.ago.Loops[i]
-			if age := l.Age - b.Age; b.Answered && age > 0 {
-				busy = whole(100*min(max((l.Busy-b.Busy)/age, 0), 1)) + " %"
-				wakeups = s.rate(l.Wakeup, b.Wakeup, short)
-				resumes = s.rate(l.Resume, b.Resume, short)
-			}
+		if age := l.Age - b.Age; s.known && b.Answered && age > 0 {
+			busy = whole(100*min(max((l.Busy-b.Busy)/age, 0), 1)) + " %"
+			wakeups = s.rate(l.Wakeup, b.Wakeup, short)
+			resumes = s.rate(l.Resume, b.Resume, short)
 		}
 		rows = append(rows, []string{busy, wakeups, resumes, strconv.Itoa(l.Threads),
-			strconv.Itoa(l.Coroutines), strconv.Itoa(l.Timers), strconv.Itoa(l.Workers),
-			strconv.FormatInt(l.Stalls, 10), id})
+			strconv.Itoa(l.Coroutines), strconv.Itoa(l.Timers), strconv.Itoa(l.Workers), stalls, id})
 	}
 	s.table([]column{{"BUSY", 0}, {"WAKE-UPS/S", 3}, {"RESUMES/S", 2}, {"THREADS", 4}, {"COROS", 5},
 		{"TIMERS", 7}, {"WORKERS", 6}, {"STALLS", 1}, {"LOOP", 0}}, rows, len(rows),

@@ -32,7 +32,9 @@ var snapshot = func() metrics.Snapshot {
 			{Site: "*", Route: "/unused", Status: [6]int64{2: 9}, Times: []int64{9}}},
 		Upstreams: []metrics.Upstream{{Site: "*", Route: "/p", Address: "127.0.0.1:9", Requests: 40}},
 		Cache:     &metrics.Cache{Fills: 3, Dropped: 8, Evicted: 1},
-		Streams:   []metrics.Stream{{Address: "*:5432", Accepted: 6, Refused: 4}}}
+		Streams:   []metrics.Stream{{Address: "*:5432", Accepted: 6, Refused: 4}},
+		Handlers: []metrics.Counted{{Kind: "mirror", Site: "*", Route: "/m", Of: "/next",
+			Counts: []metrics.Count{{Name: "requests", Value: 10}, {Name: "active", Value: 3, Gauge: true}}}}}
 	return metrics.Snapshot{Version: "v1", PID: 7, Uptime: 100, Time: time.Now(), MinuteAgo: &ago,
 		Recent: &metrics.Recent{Interval: 5, Requests: []float64{metrics.Unknown, 0, 1, 20},
 			Errors: []float64{0, 0, 0, 0}, P99: []float64{0.001, 0.002, 0.001, 0.004},
@@ -53,7 +55,7 @@ var snapshot = func() metrics.Snapshot {
 		Streams: []metrics.Stream{
 			{Address: "*:5432", Open: 3, Accepted: 18, Refused: 4, Failed: 5, Got: 122880, Sent: 60}},
 		Handlers: []metrics.Counted{{Kind: "mirror", Site: "*", Route: "/m", Of: "/next",
-			Counts: []metrics.Count{{Name: "requests", Value: 7}, {Name: "dropped_busy", Value: 8}}}},
+			Counts: []metrics.Count{{Name: "requests", Value: 17}, {Name: "active", Value: 8, Gauge: true}}}},
 		Upstreams: []metrics.Upstream{
 			{Site: "*", Route: "/q", Address: "127.0.0.1:8", Up: true},
 			{Site: "*", Route: "/p", Address: "127.0.0.1:9", Requests: 100,
@@ -117,7 +119,7 @@ func TestOnce(t *testing.T) {
 			"25 %           0          0        0      0       0        0       0  0\n",
 			"1 held up by a handler\n", "main.compute main.go:3",
 			"   3         0.2        0       5     2.0 KiB     1 B  *:5432\n",
-			"REQUESTS  DROPPED_BUSY  MIRROR\n       7             8  * /m /next\n"} {
+			"REQUESTS  ACTIVE  MIRROR\n       7       8  * /m /next\n"} {
 			if !strings.Contains(out, want) {
 				t.Errorf("%s: no %q in\n%s", address, want, out)
 			}
@@ -164,6 +166,10 @@ func TestRoom(t *testing.T) {
 	for i := range 100 {
 		now.Routes = append(now.Routes[:len(now.Routes):len(now.Routes)], metrics.Route{Site: "*",
 			Route: "/r" + strconv.Itoa(i), Status: [6]int64{2: 1}, Times: []int64{1}})
+	}
+	for columns := range 30 { // hardly any room, and a server without a history
+		render(&now, columns, 2)
+		render(&metrics.Snapshot{}, columns, 0)
 	}
 	for _, c := range []struct {
 		columns    int

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/chromedp/cdproto/emulation"
 	"github.com/chromedp/cdproto/log"
 	"github.com/chromedp/cdproto/runtime"
 	"github.com/chromedp/chromedp"
@@ -70,7 +71,8 @@ func much() *metrics.Snapshot {
 	s.Handlers = []metrics.Counted{{Kind: "mirror", Site: site, Route: long, Of: "/next",
 		Counts: []metrics.Count{{Name: "requests", Value: 7}, {Name: "dropped_busy", Value: 8}}}}
 	s.Certificates = []metrics.Certificate{{Names: []string{site, "mail.example.org"},
-		Until: time.Now().Add(100 * time.Hour)}, {Names: []string{"new.example.org"}}}
+		Until: time.Now().Add(100 * time.Hour), WarnFrom: time.Now().Add(-time.Hour)},
+		{Names: []string{"new.example.org"}}}
 	s.Topics = metrics.Topics{Count: 1, Subscribers: 2, Bytes: 3, Largest: []metrics.Topic{
 		{Name: "prices.of.all.products", Subscribers: 2, Messages: 1, Bytes: 3}}}
 	s.Stalls = []metrics.Stall{{Since: time.Now(), Held: 0.25,
@@ -104,6 +106,25 @@ const (
 				if (new Set([...r.getClientRects()].map((b) => Math.round(b.top))).size > 1 &&
 					!/[-\u2013/]/.test(m[0])) found.push(m[0]);
 			}
+		}
+		return found;
+	})()`
+	// Text needs a contrast of 4.5 (WCAG 2.2, 1.4.3).
+	paleTexts = `(() => {
+		const light = (c) => c.map((v) => (v /= 255) <= 0.04045 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4)
+			.reduce((sum, v, i) => sum + v * [0.2126, 0.7152, 0.0722][i], 0);
+		const numbers = (c) => c.match(/[0-9.]+/g).map(Number);
+		const found = [], walk = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+		for (let n; n = walk.nextNode();) {
+			let e = n.parentElement, back;
+			if (!n.data.trim() || e.closest("svg, script, noscript")) continue;
+			const text = numbers(getComputedStyle(e).color);
+			for (; e; e = e.parentElement) {
+				back = numbers(getComputedStyle(e).backgroundColor);
+				if (back[3] !== 0) break;
+			}
+			const [a, b] = [light(text.slice(0, 3)), light(back.slice(0, 3))].sort((a, b) => b - a);
+			if ((a + 0.05) / (b + 0.05) < 4.5) found.push(n.data + ": " + text + " on " + back);
 		}
 		return found;
 	})()`
@@ -151,7 +172,7 @@ func TestStatusPage(t *testing.T) {
 			}))
 			must.Do(t, chromedp.Do(ctx, chromedp.EmulateViewport(1280, 800),
 				chromedp.Navigate("http://"+s.Addr+"/"), chromedp.WaitVisible("main table")))
-			for _, width := range []int64{1280, 900, 761, 700, 420, 360} {
+			for _, width := range []int64{1280, 900, 861, 860, 420, 360} {
 				must.Do(t, chromedp.Do(ctx, chromedp.EmulateViewport(width, 800)))
 				for what, script := range map[string]string{"wider than its place": tooWide,
 					"empty": emptySections, "broken": brokenWords} {
@@ -159,6 +180,15 @@ func TestStatusPage(t *testing.T) {
 					if len(found) > 0 {
 						t.Errorf("%d px: %s: %q", width, what, found)
 					}
+				}
+			}
+			for _, theme := range []string{"light", "dark"} {
+				_ = must.Get(chromedp.Call(ctx, emulation.SetEmulatedMedia,
+					emulation.SetEmulatedMediaParams{Features: []*emulation.MediaFeature{
+						{Name: "prefers-color-scheme", Value: theme}}}))(t)
+				found := must.Get(chromedp.Run(ctx, chromedp.Evaluate[[]string](paleTexts)))(t)
+				if len(found) > 0 {
+					t.Errorf("%s: too pale: %q", theme, found)
 				}
 			}
 			text := must.Get(chromedp.Run(ctx, chromedp.Text("body")))(t)

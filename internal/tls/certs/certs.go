@@ -359,7 +359,8 @@ func (s Set) Certificates() []metrics.Certificate {
 			for _, ip := range p.leaf.IPAddresses {
 				has = append(has, ip.String())
 			}
-			all = append(all, metrics.Certificate{File: p.cert, Names: has, Until: p.leaf.NotAfter})
+			all = append(all, metrics.Certificate{File: p.cert, Names: has, Until: p.leaf.NotAfter,
+				WarnFrom: p.warnFrom()})
 		}
 	}
 	return all

@@ -122,19 +122,25 @@ func (p *pair) timeProblem(now time.Time) string {
 		return "" // the Obtainer logs that
 	}
 	from, to := p.leaf.NotBefore, p.leaf.NotAfter
-	before := renewal
-	if p.domain != "" { // it may be valid for a few days only, and is renewed after two thirds of them
-		before = min(before, to.Sub(from)/6)
-	}
 	switch {
 	case now.Before(from):
 		return "is not valid before " + from.Format(day)
 	case now.After(to):
 		return "has expired on " + to.Format(day)
-	case now.Add(before).After(to):
+	case now.After(p.warnFrom()):
 		return "expires on " + to.Format(day)
 	}
 	return ""
+}
+
+// warnFrom is when the warnings begin that p's certificate expires.
+func (p *pair) warnFrom() time.Time {
+	from, to := p.leaf.NotBefore, p.leaf.NotAfter
+	before := renewal
+	if p.domain != "" { // it may be valid for a few days only, and is renewed after two thirds of them
+		before = min(before, to.Sub(from)/6)
+	}
+	return to.Add(-before)
 }
 
 // chainProblem says that a certificate of p's file is not signed by the next one, as it must be
