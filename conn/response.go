@@ -272,6 +272,14 @@ func (w *Response) SetMaxRate(n int64) {
 	}
 }
 
+// RateAfter lets n bytes of the answer go out before SetMaxRate counts.
+func (w ResponseLayer) RateAfter(n int64) {
+	w.live()
+	if _, writing := w.via.paces(); writing != nil && (w.phase == open || w.phase == streamed) {
+		writing.Free = n
+	}
+}
+
 // Clear drops the body, the header and the effect of Relay, to make room for another answer. Once
 // the head has gone out, it does nothing.
 func (w ResponseLayer) Clear() {

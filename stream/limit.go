@@ -29,6 +29,7 @@ type Pace struct {
 	// limit. It is for writes: the stream writes a small part of a second's bytes and then lets its
 	// thread sleep, or, in a Duplex, holds the rest. That time is not waited time.
 	MaxRate int64
+	Free    int64   // so many bytes move before MaxRate counts; it falls as they do
 	next    instant // with MaxRate: no byte may move before
 
 	bytes        int64         // moved, in all
@@ -115,7 +116,10 @@ func (l *Limit) Moved(lp *loop.Loop, n int) {
 				o.since = turnOf(lp)
 			}
 		}
-		if p.MaxRate > 0 {
+		if p.Free >= int64(n) {
+			p.Free -= int64(n)
+		} else if p.MaxRate > 0 {
+			n, p.Free = n-int(p.Free), 0
 			// A thread that wakes up late may move more, by what catchUp allows.
 			now := instant(lp.Layer().Clock(time.Now()))
 			p.next = max(p.next, now-instant(catchUp)) + instant(int64(n)*1e9/p.MaxRate)
@@ -140,12 +144,12 @@ func (l *Limit) Pause(lp *loop.Loop) time.Duration {
 }
 
 // Piece returns how many bytes may move at once: a turn's budget, with MaxRate an eighth of a
-// second's bytes.
+// second's bytes, or those that are free.
 func (l *Limit) Piece() int {
 	if !l.limited() {
 		return TurnBudget
 	}
-	return int(min(max(l.pace.MaxRate/8, leastPiece), TurnBudget))
+	return int(min(max(l.pace.MaxRate/8, leastPiece, l.pace.Free), TurnBudget))
 }
 
 // movedOffLoop is Moved for a goroutine off the loop, while a thread of the loop waits. The pace
