@@ -1,6 +1,7 @@
 package limit
 
 import (
+	"encoding/binary"
 	"net/netip"
 	"time"
 )
@@ -22,7 +23,7 @@ func NewZone(rate string, burst int) Zone {
 
 // Take counts a request at a time.
 func (z Zone) Take(key uint64, now time.Duration) (wait time.Duration) {
-	return time.Duration(z.z.take(key, int64(now)))
+	return waits(z.z.take(key, int64(now), 0))
 }
 
 // Clients counts the requests of clients.
@@ -34,16 +35,25 @@ func NewClients(rate string, burst int) Clients {
 	if err := r.UnmarshalText([]byte(rate)); err != nil {
 		panic(err)
 	}
-	return Clients{newClients(r, burst, true)}
+	return Clients{newClients(r, burst, byText)}
 }
 
 // Take counts a request of an address, TakeKey one with a key.
 func (c Clients) Take(client netip.Addr, now time.Duration) (wait time.Duration) {
-	return time.Duration(c.c.take(client, int64(now)))
+	return waits(c.c.take(client, int64(now), 0))
 }
 
 func (c Clients) TakeKey(key uint64, client netip.Addr, now time.Duration) (wait time.Duration) {
-	return time.Duration(c.c.takeKey(key, client, int64(now)))
+	text := binary.NativeEndian.AppendUint64(nil, key)
+	return waits(c.c.takeText(text, client, int64(now), 0))
+}
+
+// waits is after what time a request may come again; 0: it has passed.
+func waits(t turn) time.Duration {
+	if t.pass {
+		return 0
+	}
+	return time.Duration(t.wait)
 }
 
 // Bytes returns how much memory the slots take.

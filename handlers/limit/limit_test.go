@@ -327,11 +327,20 @@ func TestErrors(t *testing.T) {
 		{limit.Settings{Methods: []string{"get"}},
 			`methods: expected methods in upper case, such as GET, found "get"`},
 		{limit.Settings{Burst: 3}, `burst: needs the key requests, such as requests = "10/s"`},
+		{limit.Settings{Delay: 3, Connections: 1},
+			`delay: needs the key requests, such as requests = "10/s"`},
+		{limit.Settings{Requests: rate(t, "10/h"), Delay: 3},
+			"delay: the last one would wait for 18m0s; expected 1m0s at most"},
+		{limit.Settings{BandwidthAfter: 1, Connections: 1}, "bandwidth_after: needs the key bandwidth"},
+		{limit.Settings{DryRun: true, Bandwidth: 1 << 20},
+			"dry_run: needs the key requests or connections"},
 		{limit.Settings{By: "address"}, "by: needs the key requests or connections"},
-		{limit.Settings{By: "cookie:x", Connections: 1}, `by: expected "address", a text with placeholders, ` +
-			`such as "{host}{field.X-Api-Key}", or "header:" and the name of a header field, found "cookie:x"`},
-		{limit.Settings{By: "header:", Connections: 1}, `by: expected "address", a text with placeholders, ` +
-			`such as "{host}{field.X-Api-Key}", or "header:" and the name of a header field, found "header:"`},
+		{limit.Settings{By: "cookie:x", Connections: 1}, `by: expected "address", ` +
+			`"everybody", a text with placeholders, such as "{host}{field.X-Api-Key}", or "header:" ` +
+			`and the name of a header field, found "cookie:x"`},
+		{limit.Settings{By: "header:", Connections: 1}, `by: expected "address", ` +
+			`"everybody", a text with placeholders, such as "{host}{field.X-Api-Key}", or "header:" ` +
+			`and the name of a header field, found "header:"`},
 	} {
 		_, err := limit.New(test.set, handlers.Env{})
 		var bad *handlers.KeyError

@@ -41,6 +41,9 @@ func (r Rate) String() string {
 	return "0/s"
 }
 
+// each returns how many nanoseconds there are for a request.
+func (r Rate) each() int64 { return int64(r.Per) / int64(r.Count) }
+
 // zone counts the requests of many clients in little memory. For each it knows one time, by which
 // all of the client's requests will be paid off if each takes the same part of a second (the
 // generic cell rate algorithm of ATM). A request is refused if that lies too far ahead.
@@ -74,7 +77,7 @@ const (
 )
 
 func newZone(r Rate, burst int) *zone {
-	each := int64(r.Per) / int64(r.Count)
+	each := r.each()
 	return makeZone(each, each*int64(burst))
 }
 
@@ -96,14 +99,46 @@ func (z *zone) has(key uint64, now int64) bool {
 	return false
 }
 
-// take counts a request of a client at the time now, in nanoseconds, not before 0. If there were
-// too many, it counts nothing, and returns after how many nanoseconds the client may come again;
-// else 0. Keys are evenly distributed. Any goroutine may call take.
-func (z *zone) take(key uint64, now int64) (wait int64) {
+// turn is what a zone says of a request.
+type turn struct {
+	pass bool
+	wait int64 // nanoseconds, after which the request may pass, or, if it may not, come again
+	owed int64 // and those after which all of the client's requests are paid off
+}
+
+// take counts a request of a client at the time now, in nanoseconds, not before 0. A request beyond
+// the burst may have to wait for up to delay nanoseconds, in which its part of the burst is paid
+// off. One that would have to wait longer does not count. Keys are evenly distributed. Any
+// goroutine may call take.
+func (z *zone) take(key uint64, now, delay int64) turn {
+	p, lock := z.find(key)
+	defer lock.Unlock()
+	paid := max(p.freeAt, now) + z.perRequest
+	wait := max(paid-z.burst-now, 0)
+	if wait > delay {
+		return turn{wait: wait - delay, owed: paid - z.perRequest - now}
+	}
+	p.key, p.freeAt = key, paid
+	return turn{pass: true, wait: wait, owed: paid - now}
+}
+
+// add counts n requests of a client that have passed elsewhere. Its debt becomes no greater than
+// that of a burst.
+func (z *zone) add(key uint64, n int64, now int64) {
+	p, lock := z.find(key)
+	defer lock.Unlock()
+	if n > z.burst/z.perRequest {
+		n = z.burst / z.perRequest
+	}
+	from := max(p.freeAt, now)
+	p.key, p.freeAt = key, max(from, min(from+n*z.perRequest, now+z.burst))
+}
+
+// find returns the slot of a client, or the one whose place it takes, and its lock, which is held.
+func (z *zone) find(key uint64) (*slot, *sync.Mutex) {
 	row := key % rowCount
 	lock := &z.locks[row%lockCount]
 	lock.Lock()
-	defer lock.Unlock()
 	slots := z.slots[row*rowLength:][:rowLength]
 	p := &slots[0]
 	for i := range slots {
@@ -115,10 +150,5 @@ func (z *zone) take(key uint64, now int64) (wait int64) {
 			p = &slots[i]
 		}
 	}
-	paid := max(p.freeAt, now) + z.perRequest
-	if wait := paid - z.burst - now; wait > 0 {
-		return wait
-	}
-	p.key, p.freeAt = key, paid
-	return 0
+	return p, &lock.Mutex
 }

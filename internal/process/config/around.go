@@ -140,6 +140,18 @@ func admit(table settings.Table, l *limit.Settings, a *auth.Settings,
 	return handlers.Chain(layers...)
 }
 
+// nameLimits gives the limits their Names.
+func (a *Around) nameLimits(n *limit.Names) {
+	if a.Limit != nil {
+		a.Limit.Names = n
+	}
+	for i := range a.Rules {
+		if l := a.Rules[i].Limit; l != nil {
+			l.Names = n
+		}
+	}
+}
+
 // asks describes what the keys limit and auth of a table demand of a request.
 func asks(l *limit.Settings, a *auth.Settings) string {
 	var words []string

@@ -312,6 +312,7 @@ func (c *Config) OpenCache(before *Config) {
 
 // Begin starts the background goroutines of the handlers of c.
 func (c *Config) Begin() {
+	c.limits.Use()
 	ctx, cancel := context.WithCancel(context.Background())
 	var running sync.WaitGroup
 	for _, f := range c.Background {

@@ -43,6 +43,7 @@ import (
 	"github.com/lwango/lwango/handlers"
 	"github.com/lwango/lwango/handlers/cache"
 	"github.com/lwango/lwango/handlers/https"
+	"github.com/lwango/lwango/handlers/limit"
 	"github.com/lwango/lwango/internal/base/asynclog"
 	"github.com/lwango/lwango/internal/base/metrics"
 	"github.com/lwango/lwango/internal/base/settings"
@@ -145,6 +146,8 @@ type Config struct {
 
 	// compression is for all sites without the key.
 	compression scope
+
+	limits *limit.Names // those that processes share
 
 	// store is where routes keep answers; caches says that any does.
 	store  *cache.Store

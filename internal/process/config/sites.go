@@ -34,6 +34,7 @@ type builtSite struct {
 func (c *Config) buildSites(s Source) (sites []builtSite) {
 	c.compression = c.Compress.within(scope{Settings: compress.Defaults,
 		cache: coding.NewCache(int64(*compress.Defaults.Cache))})
+	c.limits = s.Limits.Begin(c.Pubsub.URL != "")
 	for i := range c.Sites {
 		site := &c.Sites[i]
 		b := builtSite{table: site.Table, Site: handlers.Site{Hosts: site.Hosts,
@@ -124,6 +125,7 @@ func (c *Config) buildSites(s Source) (sites []builtSite) {
 				h = refuseTooLarge(h)
 			}
 			site.onceFor(&r.Around)
+			r.Around.nameLimits(c.limits)
 			m := r.Around.middleware(env, folder, s.Modules)
 			if m != nil && h != nil {
 				h = m(h)
@@ -143,6 +145,7 @@ func (c *Config) buildSites(s Source) (sites []builtSite) {
 		if its.Compression != nil { // nothing further out would have to be kept from it
 			site.Around.Compression = new(Compression)
 		}
+		site.Around.nameLimits(c.limits)
 		report := func(err error) { reportAt(site.Table, "", err) }
 		var logs handlers.Middleware // outermost: what is refused further in has its line there, too
 		if site.AccessLog != nil {

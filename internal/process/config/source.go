@@ -15,6 +15,7 @@ import (
 	"github.com/lwango/lwango/conn"
 	"github.com/lwango/lwango/handlers"
 	"github.com/lwango/lwango/handlers/cache"
+	"github.com/lwango/lwango/handlers/limit"
 	"github.com/lwango/lwango/internal/base/confpath"
 	"github.com/lwango/lwango/internal/base/settings"
 	"github.com/lwango/lwango/internal/base/tags"
@@ -44,6 +45,8 @@ type Source struct {
 
 	Hub   *tcpproxy.Hub // what streams share over reloads; nil: nothing
 	Cache *cache.Store  // where routes keep answers; nil: nowhere
+	// Limits has the counts that processes share, over reloads; nil: it is a check.
+	Limits *limit.Store
 
 	Patterns *handlers.Mux       // compiled-in patterns, for every site; nil: none
 	Around   handlers.Middleware // the program's own, around every choice of a route; nil: none

@@ -26,6 +26,7 @@
 //	handover.go        the messages between the old and the new process of an upgrade
 //	drain.go           the old process of an upgrade until its end
 //	purgepipe.go       purges in the old processes, for the cache of the new one
+//	limits.go          what processes with one broker tell each other of shared limits
 //	purge.go           purges that processes with one broker tell each other
 //	upgradecommand.go  lwango -upgrade
 //	pidfile.go         the PID file and its lock

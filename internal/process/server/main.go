@@ -19,6 +19,7 @@ import (
 	"github.com/lwango/lwango/conn"
 	"github.com/lwango/lwango/handlers"
 	"github.com/lwango/lwango/handlers/cache"
+	"github.com/lwango/lwango/handlers/limit"
 	"github.com/lwango/lwango/internal/base/asynclog"
 	"github.com/lwango/lwango/internal/base/settings"
 	"github.com/lwango/lwango/internal/process/config"
@@ -403,7 +404,7 @@ func (p *Program) complete(s *config.Source) {
 	defer p.mu.Unlock()
 	s.Modules, s.Broker, s.Counters, s.Hub = p.Modules, p.Broker, &p.counters, &p.streams
 	s.DNS = p.DNS
-	s.Cache = p.cacheLocked()
+	s.Cache, s.Limits = p.cacheLocked(), cmp.Or(s.Limits, new(limit.Store))
 	if s.Code == nil || s.File != "" || s.Text != "" || s.Code.Pubsub.URL != "" {
 		s.Topics = &p.Topics
 	}

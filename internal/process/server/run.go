@@ -202,6 +202,7 @@ func (s *server) start() (err error) {
 	s.config.Begin()
 	s.observed.record(s.config)
 	s.subscribePurges()
+	s.shareLimits()
 	s.purgeReceiver = s.handed.receivePurges(s)
 	if s.handed == nil { // otherwise see takeOver
 		s.obtainer.Obtain(s.config.ACME())

@@ -121,6 +121,7 @@ func (r *Running) Reload(p *Program, next config.Source) (err error) {
 		} else if err = s.checkUnchanged(next.Code); err == nil {
 			before, config := s.source, s.config
 			next.Logger, next.ChosenPorts = before.Logger, s.chosenPorts()
+			next.Limits = before.Limits
 			p.complete(&next)
 			s.source = next
 			if err = s.reload(); err != nil {
