@@ -1,7 +1,6 @@
 package handlers
 
 import (
-	"slices"
 	"strings"
 
 	"github.com/lwango/lwango/conn"
@@ -10,8 +9,7 @@ import (
 // SiteRoutes stands for the routes of a site where they are not there yet: handlers of routes are
 // made before their site. It is set up by one goroutine, before anything is served.
 type SiteRoutes struct {
-	Prefixes []string // of the routes, as in Route
-	Exact    []string // of those that are for one path alone
+	All []Route // without their handlers
 
 	next conn.Handler
 }
@@ -26,16 +24,25 @@ func (r *SiteRoutes) Inner(next conn.Handler) conn.Handler {
 // else is around the choice.
 func (r *SiteRoutes) Serve(req *conn.Request, resp *conn.Response) int { return r.next(req, resp) }
 
-// Of returns the prefix of the route for a clean path; ok is false if there is none.
-func (r *SiteRoutes) Of(path string) (prefix string, ok bool) {
-	if slices.Contains(r.Exact, path) {
-		return path, true
-	}
-	for _, p := range r.Prefixes {
-		below := strings.TrimSuffix(p, "/")
-		if strings.HasPrefix(path+"/", below+"/") && (!ok || len(p) > len(prefix)) {
-			prefix, ok = p, true
+// Of returns the route for a clean path, nil if there is none: as a router chooses, but for the
+// program's patterns with wildcards.
+func (r *SiteRoutes) Of(path string) (found *Route) {
+	matched := false // found has an expression
+	for i := range r.All {
+		switch one := &r.All[i]; {
+		case one.Exact && one.Prefix == path:
+			return one
+		case one.Exact, matched, !one.above(path):
+		case one.Regexp != nil && one.Regexp.MatchString(path):
+			found, matched = one, true
+		case one.Regexp == nil && (found == nil || len(one.Prefix) > len(found.Prefix)):
+			found = one
 		}
 	}
-	return prefix, ok
+	return found
+}
+
+// above reports whether a path is Prefix, or below it.
+func (r *Route) above(path string) bool {
+	return strings.HasPrefix(path+"/", strings.TrimSuffix(r.Prefix, "/")+"/")
 }

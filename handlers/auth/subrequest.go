@@ -89,7 +89,7 @@ func newSubrequest(s Settings, env handlers.Env) (*subrequest, error) {
 	}
 	its := around.Of(env)
 	routes := its.Routes
-	if _, ok := routes.Of(path); !ok {
+	if routes.Of(path) == nil {
 		return nil, handlers.BadKey("request", "the site has no route for %s", path)
 	}
 	for _, name := range s.CopyHeaders {

@@ -17,9 +17,9 @@ import (
 //
 //	mirror = { to = "/next" }
 func ExampleNew() {
-	routes := &handlers.SiteRoutes{Prefixes: []string{"/", "/next"}}
+	routes := &handlers.SiteRoutes{All: []handlers.Route{{Prefix: "/"}, {Prefix: "/next"}}}
 	mw, err := mirror.New(mirror.Settings{To: "/next"}, handlers.Env{Prefix: "/",
-		Process: around.In(around.Context{Routes: routes})})
+		Process: around.In(around.Context{Routes: routes, Route: &routes.All[0]})})
 	if err != nil {
 		log.Fatal(err)
 	}

@@ -79,17 +79,17 @@ func New(s Settings, env handlers.Env) (handlers.Middleware, error) {
 		return nil, handlers.BadKey("to", `expected the path of a route, such as "/mirror", not %q`, s.To)
 	}
 	a := around.Of(env)
-	prefix, ok := a.Routes.Of(s.To)
+	to := a.Routes.Of(s.To)
 	switch {
-	case !ok:
+	case to == nil:
 		return nil, handlers.BadKey("to", "the site has no route for %s", s.To)
-	case env.Prefix != "" && prefix == env.Prefix:
+	case to == a.Route:
 		return nil, handlers.BadKey("to", "%s is a path of this route; expected that of another route",
 			s.To)
-	case env.Prefix == "" && strings.Trim(prefix, "/") == "":
+	case a.Route == nil && strings.Trim(to.Prefix, "/") == "" && !to.Exact:
 		return nil, handlers.BadKey("to",
 			"%s is a path of the route %s, whose requests are copied; expected "+
-				"that of a route for copies", s.To, prefix)
+				"that of a route for copies", s.To, to.Name())
 	}
 	m := &mirror{set: s, prefix: strings.TrimSuffix(s.To, "/"), routes: a.Routes,
 		counts: a.Counts(&kind, s.To),

@@ -50,9 +50,9 @@ func startBehind(t *testing.T, m modes.Mode, set mirror.Settings,
 	t.Helper()
 	s := &site{told: told{seen: new([]atomic.Int64)}, copies: make(chan string, 1000)}
 	set.To = "/copy"
-	routes := &handlers.SiteRoutes{Prefixes: []string{"/", "/copy"}}
+	routes := &handlers.SiteRoutes{All: []handlers.Route{{Prefix: "/"}, {Prefix: "/copy"}}}
 	mw := must.Get(mirror.New(set, handlers.Env{Prefix: "/",
-		Process: around.In(around.Context{Process: s.told, Routes: routes})}))(t)
+		Process: around.In(around.Context{Process: s.told, Routes: routes, Route: &routes.All[0]})}))(t)
 	if other == nil {
 		other = func(req *conn.Request, resp *conn.Response) int {
 			body, err := io.ReadAll(req.Body())
@@ -300,15 +300,15 @@ func TestShare(t *testing.T) {
 func TestErrors(t *testing.T) {
 	t.Parallel()
 	for want, tt := range map[string]struct{ prefix, to string }{
-		`to: expected the path of a route, such as "/mirror", not ""`:        {"/", ""},
-		`to: expected the path of a route, such as "/mirror", not "/a?b"`:    {"/", "/a?b"},
-		`to: expected the path of a route, such as "/mirror", not "/a/../b"`: {"/", "/a/../b"},
+		`to: expected the path of a route, such as "/mirror", not ""`:        {"/a", ""},
+		`to: expected the path of a route, such as "/mirror", not "/a?b"`:    {"/a", "/a?b"},
+		`to: expected the path of a route, such as "/mirror", not "/a/../b"`: {"/a", "/a/../b"},
 		`to: the site has no route for /b`:                                   {"/a", "/b"},
 		`to: /a/x is a path of this route; expected that of another route`:   {"/a", "/a/x"},
 	} {
-		routes := &handlers.SiteRoutes{Prefixes: []string{"/a"}}
+		routes := &handlers.SiteRoutes{All: []handlers.Route{{Prefix: "/a"}}}
 		_, err := mirror.New(mirror.Settings{To: tt.to}, handlers.Env{Prefix: tt.prefix,
-			Process: around.In(around.Context{Routes: routes})})
+			Process: around.In(around.Context{Routes: routes, Route: routes.Of(tt.prefix)})})
 		if fmt.Sprint(err) != want {
 			t.Errorf("got  %v\nwant %s", err, want)
 		}

@@ -110,7 +110,7 @@ type Answer struct {
 }
 
 // compile makes a test of the conditions; nil: there are none.
-func (a *Answer) compile() (holds func(h *conn.Header, status int) bool, err error) {
+func (a *Answer) compile() (holds func(resp *conn.Response, status int) bool, err error) {
 	var statuses [600]bool
 	for _, text := range a.Status {
 		class, isClass := strings.CutSuffix(text, "xx")
@@ -133,14 +133,14 @@ func (a *Answer) compile() (holds func(h *conn.Header, status int) bool, err err
 	if len(a.Status)+len(types) == 0 {
 		return nil, nil
 	}
-	return func(h *conn.Header, status int) bool {
+	return func(resp *conn.Response, status int) bool {
 		if len(a.Status) > 0 && (status >= len(statuses) || !statuses[status]) {
 			return false
 		}
 		if types == nil {
 			return true
 		}
-		media, _, _ := strings.Cut(h.Get("Content-Type"), ";")
+		media, _, _ := strings.Cut(resp.ContentType(), ";")
 		media = strings.ToLower(strings.TrimSpace(media))
 		return slices.ContainsFunc(types, func(g glob.Value) bool { return g.Match([]byte(media)) })
 	}, nil
@@ -336,7 +336,7 @@ func (c *compiler) header(r *rule, in *Rule, groups []string) bool {
 	failures := len(in.Answer.Status) > 0 // whether cache_control is for them
 	change := func(req *conn.Request, resp *conn.Response, status int, groups [][]byte) {
 		h := resp.Header()
-		if answer != nil && !answer(h, status) {
+		if answer != nil && !answer(resp, status) {
 			return
 		}
 		for _, name := range remove {

@@ -29,6 +29,9 @@ type Context struct {
 	// Routes are the routes of the site, for subrequests (conn.Request.Subrequest).
 	Routes *handlers.SiteRoutes
 
+	// Route is the present one of them; nil: it is the site itself.
+	Route *handlers.Route
+
 	// Scripts are the endings of the names of scripts, such as ".php", that routes of the site run;
 	// none: no route runs any. No route of the site may send the source of a script.
 	Scripts []string

@@ -91,9 +91,9 @@ func (a *Around) middleware(env handlers.Env, folder string,
 		layers = append(layers, a.set.Middleware())
 	}
 	layers = append(layers, admit(a.Table, a.Limit, a.Auth, env))
-	if a.Auth != nil && a.Auth.Request != "" && env.Prefix != "" {
+	if its := around.Of(env); a.Auth != nil && a.Auth.Request != "" && its.Route != nil {
 		asked, _, _ := strings.Cut(a.Auth.Request, "?")
-		if own, ok := around.Of(env).Routes.Of(asked); ok && own == env.Prefix {
+		if its.Routes.Of(asked) == its.Route {
 			a.Table.Sub("auth").Errorf("request", "%s is a path of this route, which would ask "+
 				"itself; expected that of another route", asked)
 		}

@@ -42,7 +42,7 @@ func (c *Config) buildSites(s Source) (sites []builtSite) {
 		name := RouteName{Site: siteName(site.Hosts)}
 		var depends handlers.Dependence
 		its := around.Context{Process: routeNotes{c, s.Counters, &name, &depends},
-			Routes: site.prefixes(s), Maps: c.values}
+			Routes: site.siteRoutes(s), Maps: c.values}
 		env := handlers.Env{Dir: c.Dir, Hosts: site.Hosts, Logger: s.Logger}
 		ofSite := env.Log().With("site", name.Site)
 		compression := site.Around.Compression.within(c.compression)
@@ -69,6 +69,7 @@ func (c *Config) buildSites(s Source) (sites []builtSite) {
 				if r.re, _, err = template.Expression(r.Regexp); err != nil {
 					r.Rest.Errorf("regexp", "%v", err)
 				}
+				its.Routes.All[i].Regexp = r.re
 			}
 			if plans[i], err = s.buildRoute(*r); err != nil {
 				reportRoute(r, err)
@@ -91,7 +92,7 @@ func (c *Config) buildSites(s Source) (sites []builtSite) {
 			h := plans[i].handler
 			env.Logger = ofSite.With("route", r.named())
 			inner := r.Around.Compression.within(compression)
-			its.Compression, its.Internal = inner.policy, r.Internal
+			its.Compression, its.Internal, its.Route = inner.policy, r.Internal, &its.Routes.All[i]
 			if inner.policy == nil {
 				r.checkPrecompressed(plans[i].settings)
 			}
@@ -139,7 +140,7 @@ func (c *Config) buildSites(s Source) (sites []builtSite) {
 				b.routes = append(b.routes, r.Rest)
 			}
 		}
-		its.Compression, its.Internal = compression.policy, false
+		its.Compression, its.Internal, its.Route = compression.policy, false, nil
 		env.Prefix, name.Route, env.Process, env.Logger = "", "", its, ofSite
 		site.Around.Compression = nil
 		if its.Compression != nil { // nothing further out would have to be kept from it
@@ -178,22 +179,20 @@ func (r *Route) checkPrecompressed(set any) {
 	}
 }
 
-// prefixes returns the prefixes of the site's routes before these are made. Routes of the program
-// belong to every site.
-func (s *Site) prefixes(src Source) *handlers.SiteRoutes {
+// siteRoutes returns the site's routes before these are made, in the order of the site, without
+// their expressions. Routes of the program belong to every site.
+func (s *Site) siteRoutes(src Source) *handlers.SiteRoutes {
 	routes := new(handlers.SiteRoutes)
 	for _, r := range s.Routes {
-		if r.Exact {
-			routes.Exact = append(routes.Exact, r.Prefix)
-		} else {
-			routes.Prefixes = append(routes.Prefixes, r.Prefix)
-		}
+		routes.All = append(routes.All, handlers.Route{Prefix: r.Prefix, Exact: r.Exact})
 	}
 	for _, r := range src.Routes {
-		routes.Prefixes = append(routes.Prefixes, r.Prefix)
+		routes.All = append(routes.All, handlers.Route{Prefix: r.Prefix})
 	}
 	if src.Patterns != nil {
-		routes.Prefixes = append(routes.Prefixes, src.Patterns.Prefixes()...)
+		for _, prefix := range src.Patterns.Prefixes() {
+			routes.All = append(routes.All, handlers.Route{Prefix: prefix})
+		}
 	}
 	return routes
 }
