@@ -8,6 +8,7 @@
 package response
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"html"
@@ -50,7 +51,7 @@ type field struct {
 type text struct {
 	literal string
 	parts   placeholder.Text // nil: literal is all
-	escape  bool             // parts are for HTML
+	escape  func(string) string
 }
 
 // New makes the handler. Errors are *handlers.KeyError. The handler may run on any number of loops
@@ -85,14 +86,15 @@ func New(s Settings, env handlers.Env) (conn.Handler, error) {
 	if err != nil {
 		return nil, &handlers.KeyError{Key: "body", Err: err}
 	}
-	body.escape = slices.ContainsFunc(fields, func(f field) bool {
-		return isType(f) && (f.value.parts != nil || strings.Contains(f.value.literal, "html") ||
-			strings.Contains(f.value.literal, "xml"))
-	})
+	if i := slices.IndexFunc(fields, isType); i >= 0 {
+		body.escape = escapeFor(fields[i].value)
+	}
 	literal := []byte(s.Body)
 	return func(req *conn.Request, resp *conn.Response) int {
 		for _, f := range fields {
-			resp.Header().Set(f.name, f.value.of(req))
+			if value := f.value.of(req); value != "" || f.value.parts == nil {
+				resp.Header().Set(f.name, value)
+			}
 		}
 		switch {
 		case body.parts != nil:
@@ -113,12 +115,28 @@ func parse(s string, texts *placeholder.Maps) (text, error) {
 	return text{parts: t}, nil
 }
 
-// of returns the text for a request. Of a page, no part of the request makes a tag.
+// escapeFor returns how parts of a request stand in a body of that type; nil: as they are. Of a
+// page none makes a tag, and none leaves a string of JSON or of a script.
+func escapeFor(contentType text) func(string) string {
+	media := strings.ToLower(contentType.literal)
+	switch {
+	case contentType.parts != nil, strings.Contains(media, "html"), strings.Contains(media, "xml"):
+		return html.EscapeString
+	case strings.Contains(media, "json"), strings.Contains(media, "javascript"):
+		return func(s string) string {
+			quoted, _ := json.Marshal(s)
+			return string(quoted[1 : len(quoted)-1])
+		}
+	}
+	return nil
+}
+
+// of returns the text for a request.
 func (t *text) of(req *conn.Request) string {
 	switch {
 	case t.parts == nil:
 		return t.literal
-	case !t.escape:
+	case t.escape == nil:
 		return string(placeholder.Append(nil, req, t.parts))
 	}
 	var b strings.Builder
@@ -126,7 +144,7 @@ func (t *text) of(req *conn.Request) string {
 		if p.Name == "" {
 			b.WriteString(p.Text)
 		} else {
-			b.WriteString(html.EscapeString(string(placeholder.Append(nil, req, t.parts[i:i+1]))))
+			b.WriteString(t.escape(string(placeholder.Append(nil, req, t.parts[i:i+1]))))
 		}
 	}
 	return b.String()

@@ -59,6 +59,31 @@ func TestResponse(t *testing.T) {
 	}
 }
 
+// TestPlaceholders: no part of a request leaves the string or the text that it stands in.
+func TestPlaceholders(t *testing.T) {
+	for _, row := range []struct{ media, body, want string }{
+		{"text/plain", "{method} {field.x}", `GET "</script>\`},
+		{"Text/HTML; charset=utf-8", "<p>{field.x}", `<p>&#34;&lt;/script&gt;\`},
+		{"image/svg+xml", "<a>{field.x}", `<a>&#34;&lt;/script&gt;\`},
+		{"{field.t}", "{field.x}", `&#34;&lt;/script&gt;\`},
+		{"application/json", `{"a": "{field.x}"}`, `{"a": "\"\u003c/script\u003e\\"}`},
+		{"text/javascript", `a("{field.x}")`, `a("\"\u003c/script\u003e\\")`},
+	} {
+		h := must.Get(module.Build(t, response.Register, "response", handlers.Env{},
+			func(s *response.Settings) {
+				s.Body = row.body
+				s.Headers = fields{"Content-Type": row.media, "X-None": "{field.none}", "X-Empty": "",
+					"X-Path": "{path}"}
+			}))(t)
+		got := module.Start(t, modes.Plain, "/", h).Request("GET /a", []string{`X: "</script>\`,
+			"T: text/html"}, "")
+		if got.Text != row.want || got.Header["X-None"] != nil || got.Header["X-Empty"] == nil ||
+			got.Header.Get("X-Path") != "/a" {
+			t.Errorf("%s: %s, want %s; %v", row.media, got.Text, row.want, got.Header)
+		}
+	}
+}
+
 func TestErrorPage(t *testing.T) {
 	h := must.Get(module.Build(t, response.Register, "response", handlers.Env{},
 		func(s *response.Settings) { s.Status = 503 }))(t)
