@@ -191,6 +191,7 @@
 //	exchange_buffers.go    buffers and their sizes, reading of files
 //	exchange_errors.go     errors, for handlers and for layers
 //	exchange_counts.go     what is counted of requests
+//	exchange_refusals.go   what is refused, in numbers
 //	exchange_access.go     lines of the access log, and connections that wait for it
 //	exchange_later.go      lines of requests that last for hours
 //	carrier.go             the interface between an exchange and its connection

@@ -44,6 +44,47 @@ type RouteStats struct {
 	Times [metrics.TimeBounds + 1]int64
 	Cache [numCacheUses]int64 // requests by what a cache has done with them
 	_     [3]int64
+
+	// Codes are answers by the index of their status, see StatusAt; the last: all others.
+	Codes [numStatuses + 1]int64
+}
+
+// statuses are those that are counted one by one: nearly all that are registered and final.
+var statuses = [numStatuses]int{
+	200, 201, 202, 203, 204, 205, 206, 207, 301, 302, 303, 304, 307, 308,
+	400, 401, 402, 403, 404, 405, 406, 407, 408, 409, 410, 411, 412, 413, 414, 415, 416, 417,
+	421, 422, 423, 424, 425, 426, 428, 429, 431, 451, 500, 501, 502, 503, 504}
+
+const numStatuses = 47 // so that a RouteStats ends with a cache line
+
+// statusIndex has the index in statuses of each status below its length; numStatuses: it is none.
+var statusIndex = func() (index [512]uint8) {
+	for i := range index {
+		index[i] = numStatuses
+	}
+	for i, status := range statuses {
+		index[status] = uint8(i)
+	}
+	return index
+}()
+
+// StatusAt returns the status that Codes counts by that index; 0: all others.
+func (*RouteStats) StatusAt(index int) int {
+	if index < numStatuses {
+		return statuses[index]
+	}
+	return 0
+}
+
+// answered counts an answer with that status, or, for 0, a client that has left before one.
+func (p *RouteStats) answered(status int) {
+	p.Status[min(max(status/100, 0), 5)]++
+	switch {
+	case 0 < status && status < len(statusIndex):
+		p.Codes[statusIndex[status]]++
+	case status != 0:
+		p.Codes[numStatuses]++
+	}
 }
 
 // loopStats is Stats as its loop has it.
@@ -92,7 +133,7 @@ func (x *exchange) count(status int) {
 //go:noinline
 func (x *exchange) countRoute(status int) {
 	p := x.c.port.stats.route(x.req.counter)
-	p.Status[min(max(status/100, 0), 5)]++
+	p.answered(status)
 	p.Sent += x.sentBody()
 	p.Got += x.req.body.read
 	p.Cache[x.cache]++

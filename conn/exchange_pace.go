@@ -2,7 +2,6 @@ package conn
 
 import (
 	"errors"
-	"log/slog"
 	"time"
 
 	"github.com/lwango/lwango/stream"
@@ -22,7 +21,7 @@ func (x *exchange) slow(err error, p *stream.Pace) {
 		return
 	}
 	reading, _ := x.via.paces()
-	logSlow(x.set.Logger, tooSlow, p, p == reading,
+	x.c.port.server.logSlow(tooSlow, p, p == reading,
 		append(x.about(), "remote", x.c.remote.addrPort())...)
 }
 
@@ -35,8 +34,8 @@ func (r RequestLayer) LastPing() time.Duration {
 	return 0
 }
 
-// logSlow logs which limit of p a client has not kept.
-func logSlow(log *slog.Logger, what string, p *stream.Pace, reading bool, args ...any) {
+// logSlow logs which limit of p a client has not kept, and counts it.
+func (s *Server) logSlow(what string, p *stream.Pace, reading bool, args ...any) {
 	var key string
 	var limit any
 	switch {
@@ -47,7 +46,8 @@ func logSlow(log *slog.Logger, what string, p *stream.Pace, reading bool, args .
 	default:
 		key, limit = "write_timeout", p.Idle
 	}
-	log.Info(what, append([]any{"key", key, "limit", limit}, args...)...)
+	s.refuse(refusedSlow)
+	s.settings.Load().Logger.Info(what, append([]any{"key", key, "limit", limit}, args...)...)
 }
 
 func setPace(p *stream.Pace, set *settings, idle time.Duration) {

@@ -180,7 +180,7 @@ func (t *turn) slow(err error) {
 		x.slow(err, &t.writing)
 	} else if errors.Is(err, stream.ErrTooSlow) &&
 		t.c.Thread.Layer().Task() == loop.Task(t.c) { // else see Tail.slow
-		logSlow(t.set.Logger, "conn: the client is too slow, it does not get all of its answers",
+		t.c.port.server.logSlow("conn: the client is too slow, it does not get all of its answers",
 			&t.writing, false, "remote", t.c.remote.addrPort())
 	}
 }

@@ -89,6 +89,7 @@ func (s *Server) noteHeader(t *turn, err error) {
 			return // the peer has left
 		}
 	}
+	s.refuse(refusedHeader)
 	if s.headerNote.now(t.c.Loop()) {
 		t.set.Logger.Warn("conn: connection closed, expected a header of the PROXY protocol",
 			"peer", t.c.remote.addrPort(), "error", err)

@@ -106,7 +106,7 @@ func (r *h1KeptOpen) detach() {
 func (r *h1KeptOpen) complete(t *loop.Thread) coro.Code {
 	c, own := r.connection, r.turn
 	if errors.Is(own.writeErr, stream.ErrTooSlow) {
-		r.slow(own.set.Logger, &own.writing, r.remote)
+		r.slow(own.c.port, &own.writing, r.remote)
 	}
 	if r.panicked {
 		_ = own.abort(errAborted)

@@ -22,6 +22,7 @@ func (st *h2stream) takeDescriptor() bool {
 	s := st.s
 	if st.descriptors == math.MaxUint16 ||
 		s.descriptors >= included && !budget.Take(s.chargedClient(), 1) {
+		s.server().refuse(refusedHolder)
 		if s.server().descriptorNote.now(s.Loop()) {
 			s.set.Logger.Warn("conn: a client of HTTP/2 gets 503, its requests hold too many descriptors",
 				"client", s.chargedClient(), "of_this_connection", s.descriptors, "of_all_clients",
@@ -60,6 +61,7 @@ func (st *h2stream) takeGoroutine() (end func(), ok bool) {
 	s, b, client := st.s, &st.server().bridges, st.s.chargedClient()
 	limit := int64(s.set.MaxConnections)
 	if !b.take(&s.bridges, client, limit) {
+		s.server().refuse(refusedHolder)
 		if b.note.now(s.Loop()) {
 			s.set.Logger.Warn("conn: a client of HTTP/2 gets 503, "+
 				"its requests have too many handlers of net/http", "client", client,

@@ -96,6 +96,7 @@ func (w *streamSocket) run(t *loop.Thread) {
 		}
 		if _, err := t.AwaitAny(limit, w.sources...); err != nil {
 			if errors.Is(err, loop.ErrDeadlineExceeded) {
+				l.st.server().refuse(refusedSlow)
 				l.st.s.set.Logger.Info(tooSlow, "key", "write_timeout", "limit", limit,
 					"remote", l.st.s.remote.addrPort())
 			}

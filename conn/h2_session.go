@@ -298,7 +298,7 @@ func (s *session) fail(err error) {
 			s.resetOnClose()
 		}
 		if s.active > 0 && errors.Is(err, stream.ErrTooSlow) {
-			logSlow(s.set.Logger, "conn: the client is too slow, its connection of HTTP/2 ends early",
+			s.port.server.logSlow("conn: the client is too slow, its connection of HTTP/2 ends early",
 				&s.writing, false, "requests", s.active, "remote", s.remote.addrPort())
 		}
 	}

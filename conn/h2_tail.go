@@ -93,7 +93,7 @@ func (r *h2KeptOpen) rest(*loop.Thread) coro.Code {
 // complete implements owner. It ends the answer.
 func (r *h2KeptOpen) complete(*loop.Thread) coro.Code {
 	if errors.Is(r.err, stream.ErrTooSlow) {
-		r.slow(r.s.set.Logger, r.slowest(), r.s.remote)
+		r.slow(r.s.port, r.slowest(), r.s.remote)
 	}
 	if !r.panicked {
 		r.end(nil)

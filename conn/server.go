@@ -35,9 +35,10 @@ type Server struct {
 	handshakeNote    logLimiter
 	failedHandshakes atomic.Int64 // since the last line in the log
 
-	stats    sync.Map           // *loop.Loop -> *loopStats
-	detached atomic.Int64       // see Detached
-	panics   atomic.Int64       // see Panicked
+	stats    sync.Map     // *loop.Loop -> *loopStats
+	detached atomic.Int64 // see Detached
+	panics   atomic.Int64 // see Panicked
+	refusals refusalCounts
 	windows  http2.WindowBudget // of uploads by HTTP/2
 }
 
@@ -79,6 +80,7 @@ func (s *Server) noteSpool(x *exchange, err error) {
 	if err == ErrNoDescriptor {
 		return // the client's own doing
 	}
+	s.refuse(refusedSpool)
 	if err != ErrSpoolFull && s.diskNote.now(x.c.Loop()) {
 		x.set.Logger.Error("conn: no room on the disk of spool_dir, requests get 503", "error", err)
 	}
@@ -188,6 +190,7 @@ func (p *port) newConnection(remote netip.AddrPort, header bool) *connection {
 func (p *port) refuseStranger(fd int, from peer, set *settings) {
 	s := p.server
 	s.strangers.Add(1)
+	s.refuse(refusedStranger)
 	if s.strangerNote.now(p.loop) {
 		set.Logger.Warn("conn: connections closed, their peers are not among trusted_proxies, and "+
 			"the listener has proxy_protocol", "listener", p.Name, "peer", from.addrPort(),

@@ -64,7 +64,7 @@ func (a *admission) serves(l *loop.Loop) {
 
 // admit counts c, which l has accepted, and reports whether it may stay.
 func (a *admission) admit(c *connection, l *loop.Loop, set *settings) bool {
-	defer a.note(l, set)
+	defer a.note(c.port.server, l, set)
 	if !a.enter(c, l, set) {
 		return false
 	}
@@ -143,7 +143,7 @@ func (a *admission) leave(c *connection) {
 // recount counts c, which was a proxy's, among the connections of the client that it is of. The
 // error means that it must end.
 func (a *admission) recount(c *connection, set *settings) error {
-	defer a.note(c.Loop(), set)
+	defer a.note(c.port.server, c.Loop(), set)
 	if !a.enter(c, c.Loop(), set) { // as a trusted proxy's, it was not counted before
 		return errOverload
 	}
@@ -212,14 +212,15 @@ func (a *admission) remove(c *connection) {
 }
 
 // note logs what became of connections beyond the limits, at most once a minute.
-func (a *admission) note(l *loop.Loop, set *settings) {
+func (a *admission) note(s *Server, l *loop.Loop, set *settings) {
 	if a.evicted.Load()+a.refused.Load()+a.ofNetwork.Load() == 0 || !a.line.now(l) {
 		return
 	}
 	set.Logger.Warn("conn: too many connections, idle ones are closed, newcomers refused",
 		"open", a.active.Load(), "max_connections", set.MaxConnections,
-		"closed", a.evicted.Swap(0), "refused", a.refused.Swap(0),
-		"beyond_max_connections_per_address", a.ofNetwork.Swap(0),
+		"closed", s.said(refusedIdle, a.evicted.Swap(0)),
+		"refused", s.said(refusedRoom, a.refused.Swap(0)),
+		"beyond_max_connections_per_address", s.said(refusedAddress, a.ofNetwork.Swap(0)),
 		"out_of_descriptors", l.Layer().SpareInUse())
 }
 

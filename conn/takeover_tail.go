@@ -2,7 +2,6 @@ package conn
 
 import (
 	"errors"
-	"log/slog"
 	"time"
 
 	"github.com/lwango/lwango/stream"
@@ -101,7 +100,7 @@ func (w *Tail) finish(p *port) (fullLog AccessLog) {
 	t.Ended++
 	if p.server.settings.Load().Count {
 		p := t.route(w.counter)
-		p.Status[min(max(w.status/100, 0), 5)]++
+		p.answered(int(w.status))
 		p.Sent += w.sent
 	}
 	if w.line != nil {
@@ -121,9 +120,9 @@ func (w *Tail) keepPace(p stream.Pace) {
 }
 
 // slow is exchange.slow for what comes behind the handler.
-func (w *Tail) slow(log *slog.Logger, p *stream.Pace, from peer) {
+func (w *Tail) slow(at *port, p *stream.Pace, from peer) {
 	args := w.ofRoute().attrs([]any{"request_id", w.id()})
-	logSlow(log, tooSlow, p, false, append(args, "remote", from.addrPort())...)
+	at.server.logSlow(tooSlow, p, false, append(args, "remote", from.addrPort())...)
 }
 
 func (w *Tail) takePace(p *stream.Pace) {

@@ -41,6 +41,7 @@ func (s *Snapshot) AppendText(b []byte, bounds []time.Duration) []byte {
 		}
 	})
 	s.handlers(&t)
+	s.process(&t)
 	writeAll(&t, "lwango_certificate_", s.Certificates, func(c *Certificate) ([]string, []figure) {
 		until := 0.0
 		if !c.Until.IsZero() {
@@ -155,12 +156,70 @@ func (s *Snapshot) routes(t *text, bounds []time.Duration) {
 			figure{"request_bytes_total", "counter", "Bytes of the bodies of requests.", float64(r.Got),
 				nil})
 	})
+	const responses = "lwango_responses_total"
+	t.family(responses, "counter", "Answers, by route and status.")
+	for i := range s.Routes {
+		r := &s.Routes[i]
+		for _, code := range slices.Sorted(maps.Keys(r.Codes)) {
+			t.sample(responses, float64(r.Codes[code]), append(r.labels(), "code", code)...)
+		}
+	}
 	const name = "lwango_handler_seconds"
 	t.family(name, "histogram", "Time of handlers, with their waits.")
 	for i := range s.Routes {
 		r := &s.Routes[i]
 		t.histogram(name, r.labels(), r.Times, bounds, r.Spent)
 	}
+}
+
+// process has the names that all programs have which Prometheus reads.
+func (s *Snapshot) process(t *text) {
+	writeAll(t, "process_", []Process{s.Process}, func(p *Process) ([]string, []figure) {
+		return nil, []figure{
+			{"start_time_seconds", "gauge", "UNIX time at which the process began to serve.",
+				unix(p.Started), nil},
+			{"cpu_seconds_total", "counter", "Time of all CPUs, in user and kernel mode.", p.CPU, nil},
+			{"resident_memory_bytes", "gauge", "Memory that is not swapped out, 0 if it is not known.",
+				float64(p.Resident), nil},
+			{"open_fds", "gauge", "Open descriptors, 0 if it is not known.", float64(p.OpenFiles), nil},
+			{"max_fds", "gauge", "The limit of open descriptors.", float64(p.MaxFiles), nil},
+		}
+	})
+	writeAll(t, "lwango_", []Reload{s.Reload}, func(r *Reload) ([]string, []figure) {
+		return nil, []figure{
+			{"config_last_reload_successful", "gauge", "0 if the last reload was refused.",
+				flag(r.Error == ""), nil},
+			{"config_last_reload_success_timestamp_seconds", "gauge",
+				"UNIX time at which the configuration in force was read.", unix(r.Configured), nil},
+			{"config_reloads_total", "counter", "Reloads.", float64(r.Done), []string{"result", "done"}},
+			{"config_reloads_total", "", "", float64(r.Refused), []string{"result", "refused"}},
+		}
+	})
+	writeAll(t, "lwango_", []Logs{s.Logs}, func(l *Logs) ([]string, []figure) {
+		return nil, []figure{
+			{"log_lines_lost_total", "counter", "Lines that were dropped or left out.", float64(l.Access),
+				[]string{"log", "access"}},
+			{"log_lines_lost_total", "", "", float64(l.Error), []string{"log", "error"}},
+		}
+	})
+	const refused = "lwango_refusals_total"
+	t.family(refused, "counter", "Connections and requests that were refused, or have ended early.")
+	for _, kind := range slices.Sorted(maps.Keys(s.Refusals)) {
+		t.sample(refused, float64(s.Refusals[kind]), "kind", kind)
+	}
+	const draining = "lwango_draining_connections"
+	t.family(draining, "gauge", "Connections of processes that an upgrade has replaced.")
+	for _, d := range s.Draining {
+		t.sample(draining, float64(d.Connections), "pid", strconv.Itoa(d.PID))
+	}
+}
+
+// unix is the time of t for people that count seconds; 0: it is none.
+func unix(t time.Time) float64 {
+	if t.IsZero() {
+		return 0
+	}
+	return float64(t.UnixMilli()) / 1000
 }
 
 func (s *Snapshot) cache(t *text) {

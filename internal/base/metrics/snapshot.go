@@ -36,6 +36,12 @@ type Snapshot struct {
 
 	Cache *Cache `json:"cache,omitempty"` // nil: no route keeps answers
 
+	Process  Process          `json:"process"`
+	Reload   Reload           `json:"reload"`
+	Logs     Logs             `json:"logs"`
+	Refusals map[string]int64 `json:"refusals"` // connections and requests, by what has refused them
+	Draining []Draining       `json:"draining"` // processes that this one has replaced, oldest first
+
 	Handshakes Slots `json:"handshakes"` // of TLS
 	Passwords  Slots `json:"passwords"`  // that are verified
 
@@ -48,6 +54,41 @@ type Snapshot struct {
 	MinuteAgo *Snapshot `json:"minute_ago,omitempty"`
 	Recent    *Recent   `json:"recent,omitempty"`
 	Warnings  []string  `json:"warnings"` // sentences
+}
+
+// Process is what the kernel says of the process. Numbers that it does not say are 0.
+type Process struct {
+	Started   time.Time `json:"started"`
+	CPU       float64   `json:"cpu_seconds"` // of all threads, in user and kernel mode
+	Resident  int64     `json:"resident_bytes"`
+	OpenFiles int64     `json:"open_files"` // descriptors
+	MaxFiles  int64     `json:"max_files"`  // their limit
+}
+
+// Reload is how the last reload has ended.
+type Reload struct {
+	// Configured is when the configuration in force was read: at the start, or by a reload.
+	Configured time.Time `json:"configured"`
+	Last       time.Time `json:"last,omitzero"`   // zero: there was none
+	Error      string    `json:"error,omitempty"` // why it was refused; empty: it was not
+	Done       int64     `json:"done"`            // reloads
+	Refused    int64     `json:"refused"`
+}
+
+// Logs are lines that were lost since the start: there was no room, a disk was full, or there were
+// too many of the kind.
+type Logs struct {
+	Access int64 `json:"access_lines_lost"` // of all access logs
+	Error  int64 `json:"error_lines_lost"`  // of the server's own log
+}
+
+// Draining is a process that an upgrade has replaced, and that still serves connections. It is as
+// of a second or two ago.
+type Draining struct {
+	PID         int       `json:"pid"`
+	Since       time.Time `json:"since"`
+	Until       time.Time `json:"until"` // the end of `drain`
+	Connections int       `json:"connections"`
 }
 
 // Cache is the store of what routes keep.
@@ -137,10 +178,12 @@ type Route struct {
 	Route string `json:"route"`
 
 	Status [6]int64 `json:"status"` // by the first digit; 0: the client left before an answer
-	Sent   int64    `json:"sent_bytes"`
-	Got    int64    `json:"received_bytes"`
-	Spent  float64  `json:"handler_seconds"`
-	Times  []int64  `json:"handler_times"` // by Bounds; the last one: longer than all of these
+	// Codes are the answers by status; "other" are those of unusual ones.
+	Codes map[string]int64 `json:"codes"`
+	Sent  int64            `json:"sent_bytes"`
+	Got   int64            `json:"received_bytes"`
+	Spent float64          `json:"handler_seconds"`
+	Times []int64          `json:"handler_times"` // by Bounds; the last one: longer than all of these
 
 	// Cache is how many requests a cache has answered, passed on, ...: by conn.CacheUse in small
 	// letters; without a cache there are none.

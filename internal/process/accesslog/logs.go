@@ -14,13 +14,19 @@ import (
 // Logs are the logs of a server, by path. Tables that name the same path share one. Any goroutine
 // may call its methods: a stop closes the logs while another goroutine obeys signals.
 type Logs struct {
-	log, own   *slog.Logger
-	hook       func(*conn.AccessEntry)
-	generation atomic.Uint32
+	log, own *slog.Logger
+	hook     func(*conn.AccessEntry)
+	shared   shared
 
 	mu     sync.Mutex // no call that may wait for a file is made under it
 	open   map[string]*writer
 	ending []*writer // that Retire has ended and that may still write
+}
+
+// shared is what all logs of a server count together.
+type shared struct {
+	generation atomic.Uint32 // how often lines were taken out: see conn.Share
+	lost       atomic.Int64  // lines that were not written
 }
 
 // New returns the logs of a server, none of which is open. Errors of an access log go to log, and
@@ -29,6 +35,9 @@ type Logs struct {
 func New(log, own *slog.Logger, hook func(*conn.AccessEntry)) *Logs {
 	return &Logs{log: log, own: own, hook: hook, open: map[string]*writer{}}
 }
+
+// Lost returns how many lines were not written since New.
+func (l *Logs) Lost() int64 { return l.shared.lost.Load() }
 
 // Default returns the log of sites without a table of their own: all, the table of the whole
 // server, or, if that is nil, one that only calls the hook; nil without a hook.
@@ -80,7 +89,7 @@ func (l *Logs) Use(tables []*Config, sinks Sinks) {
 	defer l.mu.Unlock()
 	for _, c := range tables {
 		if l.open[c.Path] == nil {
-			l.open[c.Path] = newWriter(c.Path, sinks[c.Path], &l.generation, l.log)
+			l.open[c.Path] = newWriter(c.Path, sinks[c.Path], &l.shared, l.log)
 		}
 		c.to, c.hook = l.open[c.Path], l.hook
 	}

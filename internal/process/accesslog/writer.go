@@ -23,9 +23,9 @@ import (
 // an eighth of the free room. So the longest lines are dropped first, which are those of a client
 // that tries to fill the log.
 type writer struct {
-	path       string
-	log        *slog.Logger
-	generation *atomic.Uint32 // how often the lines of all logs were taken out: see conn.Share
+	path   string
+	log    *slog.Logger
+	shared *shared
 
 	buffers sync.Map // *loop.Loop -> *lineBuffer
 
@@ -86,17 +86,17 @@ type lineBuffer struct {
 const shareUnit = 16
 
 // newWriter starts the goroutine. Any loop may call add; the other methods are for one goroutine.
-func newWriter(path string, to sink, generation *atomic.Uint32, log *slog.Logger) *writer {
+func newWriter(path string, to sink, of *shared, log *slog.Logger) *writer {
 	w := &writer{
-		path:       path,
-		log:        log,
-		generation: generation,
-		firstLine:  make(chan struct{}, 1),
-		halfFull:   make(chan struct{}, 1),
-		next:       make(chan nextSink, 1),
-		stop:       make(chan struct{}),
-		done:       make(chan struct{}),
-		to:         to,
+		path:      path,
+		log:       log,
+		shared:    of,
+		firstLine: make(chan struct{}, 1),
+		halfFull:  make(chan struct{}, 1),
+		next:      make(chan nextSink, 1),
+		stop:      make(chan struct{}),
+		done:      make(chan struct{}),
+		to:        to,
 	}
 	go w.run()
 	return w
@@ -169,7 +169,7 @@ func (w *writer) add(l *loop.Loop, e *conn.AccessEntry, line lineFormat) bool {
 		after = before
 	}
 	b.mu.Unlock()
-	if generation := uint8(w.generation.Load()); e.Share.Generation != generation {
+	if generation := uint8(w.shared.generation.Load()); e.Share.Generation != generation {
 		e.Share = conn.Share{Generation: generation}
 	}
 	used := min(int(e.Share.Used)+(after-before+shareUnit-1)/shareUnit, math.MaxUint16)
@@ -186,7 +186,7 @@ func (w *writer) add(l *loop.Loop, e *conn.AccessEntry, line lineFormat) bool {
 
 // hasRoom reports whether a connection with that share may have more requests.
 func (w *writer) hasRoom(s conn.Share) bool {
-	return s.Generation != uint8(w.generation.Load()) || w.stuckFor() >= stuckAfter
+	return s.Generation != uint8(w.shared.generation.Load()) || w.stuckFor() >= stuckAfter
 }
 
 // stuckFor returns for how long the writer has been writing, 0 if it does not write.
@@ -265,10 +265,11 @@ func (w *writer) flush(last bool) {
 		b.lines, b.dropped = b.spare[:0], 0
 		b.mu.Unlock()
 		if len(lines) > 0 {
-			w.generation.Add(1)
+			w.shared.generation.Add(1)
 			w.timed(func() { w.write(lines, last) })
 		}
 		if dropped > 0 {
+			w.shared.lost.Add(dropped)
 			w.log.Warn("access log: lines dropped, no room while the file was written",
 				"path", w.path, "lines", dropped)
 		}
@@ -314,6 +315,7 @@ func (w *writer) write(lines []byte, last bool) {
 		if w.unwritten == 0 {
 			w.log.Error("access log: cannot be written", "path", w.path, "error", err)
 		}
+		w.shared.lost.Add(int64(lost))
 		w.unwritten, w.failed = w.unwritten+max(lost, 1), time.Now()
 	} else if w.unwritten > 0 && time.Since(w.failed) >= w.to.recoveryTime() {
 		w.log.Warn("access log: written again", "path", w.path, "lost", w.unwritten)

@@ -31,6 +31,8 @@
 //	upgradecommand.go  lwango -upgrade
 //	pidfile.go         the PID file and its lock
 //	errorlog.go        where the server's own log goes
+//	process.go         what the kernel says of the process
+//	drainreports.go    what processes that were replaced say of their connections
 //	sdnotify.go        notifications for a service manager (sd_notify(3))
 //	version.go         the version of lwango
 //

@@ -18,7 +18,7 @@ const idleInterval = 100 * time.Millisecond
 // handOver leaves all further work to the new process, which serves already.
 func (s *server) handOver(m message) {
 	u := s.upgrade
-	u.state = draining
+	u.state, u.since = draining, time.Now()
 	pid := u.process.Pid
 	s.manager.replaced(pid,
 		fmt.Sprintf("process %d has taken the place of process %d, which drains", pid, os.Getpid()))
@@ -90,6 +90,7 @@ func (s *server) leaveListeners(m message) {
 // checkIdle reports the event idle if no loop has a thread with work of its own.
 func (s *server) checkIdle() {
 	u := s.upgrade
+	s.reportDrain()
 	var busy atomic.Bool
 	s.afterTurn(func(l *loop.Loop) {
 		if l.Threads() > 0 {

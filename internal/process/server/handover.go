@@ -18,6 +18,8 @@ type handover struct {
 	PID      int                        `json:"pid"`     // of the old process
 	Sockets  map[string]*sockets.Socket `json:"sockets"` // by address.String, or debugName
 
+	Reports int `json:"reports,omitempty"` // a pipe; see drainReports
+
 	Upstreams map[string]string `json:"upstreams,omitempty"` // that are not up, see metrics.Upstreams
 
 	// a pipe with the purges of the old process, a line each; see purgeSender
@@ -30,6 +32,7 @@ type handover struct {
 	PIDFileFD int    `json:"pid_file_fd,omitempty"`
 
 	messages *os.File
+	reports  *os.File        // of Reports; nil: none
 	purges   []*os.File      // of Purges and EarlierPurges
 	used     map[string]bool // of Sockets
 	pid      bool            // the file of PIDFile is used
@@ -66,6 +69,9 @@ func takeHandover() (*handover, error) {
 	if h.PIDFileFD > 0 {
 		fds = append(fds, h.PIDFileFD)
 	}
+	if h.Reports > 0 {
+		fds = append(fds, h.Reports)
+	}
 	for _, s := range h.Sockets {
 		fds = append(fds, s.FDs...)
 	}
@@ -85,6 +91,10 @@ func takeHandover() (*handover, error) {
 		}
 	}
 	h.messages = os.NewFile(uintptr(h.Messages), "upgrade")
+	if h.Reports > 0 {
+		_ = unix.SetNonblock(h.Reports, true)
+		h.reports = os.NewFile(uintptr(h.Reports), "reports")
+	}
 	for _, fd := range purges {
 		_ = unix.SetNonblock(fd, true) // so that a wait for its end takes no OS thread
 		h.purges = append(h.purges, os.NewFile(uintptr(fd), "purges"))

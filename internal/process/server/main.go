@@ -367,15 +367,9 @@ var (
 	errNoReason = errors.New("without an error")
 )
 
-// reloadResult is how the last reload has ended.
-type reloadResult struct {
-	at  time.Time // zero: there was none
-	err error
-}
-
 // logReload logs the result of a reload. before is the configuration until then.
 func (s *server) logReload(before *config.Config, err error) {
-	s.lastReload = reloadResult{time.Now(), err}
+	s.observed.noteReload(err)
 	var all settings.Errors
 	switch {
 	case err == nil && s.source.File == "" && s.source.Text == "" && s.source.Code != nil:

@@ -56,10 +56,11 @@ type server struct {
 	handed        *handover      // of the process before, until this one has taken over; nil: none
 	sandbox       sandbox
 	obtainer      *certs.Obtainer
-	warned        time.Time // when warnOfCerts was called
-	leaving       bool      // leave was called
-	until         time.Time // the end of the grace period, set by stop
-	lastReload    reloadResult
+	warned        time.Time      // when warnOfCerts was called
+	leaving       bool           // leave was called
+	until         time.Time      // the end of the grace period, set by stop
+	process       *process       // what the kernel says of it
+	drainReports  *drainReports  // of the processes before this one; nil: none
 	running       sync.WaitGroup // loops
 	ended         chan error     // of each loop, or nil, when it ends; none should before stop
 }
@@ -85,6 +86,7 @@ func start(src config.Source, c *config.Config, handed *handover) (*server, erro
 		for _, l := range s.loops {
 			l.Close()
 		}
+		s.process.close()
 		s.debug.close()
 		if s.watchdog != nil {
 			s.watchdog.Close()
@@ -152,6 +154,7 @@ func (s *server) start() (err error) {
 	if _, err := s.config.MakeFolders(); err != nil {
 		return err
 	}
+	s.process = newProcess()
 	if err := s.confine(); err != nil {
 		return err
 	}
@@ -172,6 +175,7 @@ func (s *server) start() (err error) {
 	s.notePorts(s.config, nil)
 	s.conn = conn.NewServer(s.connConfig())
 	s.watchdog = loop.NewWatchdog(s.log, s.config.Watchdog, s.loops...)
+	s.drainReports = s.handed.drainReports()
 	s.observe(s.config)
 	if h := s.handed; h != nil {
 		for _, u := range s.config.Upstreams {
@@ -204,6 +208,7 @@ func (s *server) start() (err error) {
 	s.subscribePurges()
 	s.shareLimits()
 	s.purgeReceiver = s.handed.receivePurges(s)
+	s.drainReports.begin()
 	if s.handed == nil { // otherwise see takeOver
 		s.obtainer.Obtain(s.config.ACME())
 	}
@@ -241,12 +246,12 @@ func (s *server) state() string {
 		}
 	}
 	text := "serving at " + abridged(at)
-	switch r := s.lastReload; {
-	case r.at.IsZero():
-	case r.err != nil:
-		text += r.at.Format("; reload refused at 15:04:05: ") + r.err.Error()
+	switch r := s.observed.reload.Load(); {
+	case r.Last.IsZero():
+	case r.Error != "":
+		text += r.Last.Format("; reload refused at 15:04:05: ") + r.Error
 	default:
-		text += r.at.Format("; reloaded at 15:04:05")
+		text += r.Last.Format("; reloaded at 15:04:05")
 	}
 	return text
 }
@@ -306,6 +311,8 @@ func (s *server) wait() error {
 	s.obtainer.Wait()
 	s.watchdog.Close()
 	s.observed.close()
+	s.drainReports.end()
+	s.process.close()
 	s.debug.close()
 	if s.disconnect != nil {
 		// Threads that were killed at the end may have published in deferred calls.

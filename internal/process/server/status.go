@@ -6,6 +6,7 @@ import (
 	"os"
 	"runtime/metrics"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -19,7 +20,9 @@ import (
 	"github.com/lwango/lwango/loop"
 	"github.com/lwango/lwango/pubsub"
 
+	"github.com/lwango/lwango/internal/base/asynclog"
 	status "github.com/lwango/lwango/internal/base/metrics"
+	"github.com/lwango/lwango/internal/process/accesslog"
 	"github.com/lwango/lwango/internal/process/config"
 )
 
@@ -41,6 +44,12 @@ type observed struct {
 	history   status.History
 	recording sync.WaitGroup // the goroutine that fills it
 	endRecord func()         // nil: there is none
+
+	process  *process
+	access   *accesslog.Logs
+	logs     *asynclog.Log // nil: the program's logger is another one
+	reload   atomic.Pointer[status.Reload]
+	draining *drainReports
 }
 
 // inForce is what handlers see of the present configuration. It does not change.
@@ -55,7 +64,9 @@ func (s *server) observe(c *config.Config) {
 	if s.observed == nil {
 		s.observed = &observed{loops: s.loops, conn: s.conn, watchdog: s.watchdog, cache: s.source.Cache,
 			topics: s.source.Topics, start: time.Now(), counters: s.source.Counters,
-			connStats: make([]atomic.Pointer[conn.Stats], len(s.loops))}
+			connStats: make([]atomic.Pointer[conn.Stats], len(s.loops)), process: s.process,
+			access: s.access, logs: asynclog.Of(s.log), draining: s.drainReports}
+		s.observed.reload.Store(&status.Reload{Configured: time.Now()})
 	}
 	c.Observe(s.observed.snapshot)
 	s.observed.now.Store(&inForce{c.Upstreams, c.StreamReports(), c.Certs().Certificates()})
@@ -182,6 +193,7 @@ func (s *observed) common() *status.Snapshot {
 		Uptime: now.Sub(s.start).Seconds(), SpoolBytes: s.conn.Spooled(),
 		Upstreams: []status.Upstream{}, Streams: []status.Stream{},
 		Handlers: s.counters.Counted(), Routes: []status.Route{}}
+	s.self(out)
 	memory := []metrics.Sample{{Name: "/memory/classes/heap/objects:bytes"},
 		{Name: "/sched/goroutines:goroutines"}}
 	metrics.Read(memory)
@@ -207,6 +219,39 @@ func (s *observed) common() *status.Snapshot {
 		}
 	}
 	return out
+}
+
+// self sets what out says of the process and of the server as such.
+func (s *observed) self(out *status.Snapshot) {
+	out.Process, out.Reload = s.process.read(), *s.reload.Load()
+	out.Logs.Access = s.access.Lost()
+	if s.logs != nil {
+		out.Logs.Error = s.logs.Lost()
+	}
+	out.Refusals = s.conn.Refusals()
+	out.Draining = s.draining.all()
+}
+
+// noteReload notes how a reload has ended. The server's goroutine calls it.
+func (s *observed) noteReload(err error) {
+	r := *s.reload.Load()
+	r.Last = time.Now()
+	if r.Error = ""; err != nil {
+		r.Error = err.Error()
+		r.Refused++
+	} else {
+		r.Configured = r.Last
+		r.Done++
+	}
+	s.reload.Store(&r)
+}
+
+// codeName names a status in counts of answers.
+func codeName(status int) string {
+	if status == 0 {
+		return "other"
+	}
+	return strconv.Itoa(status)
 }
 
 func fill(l *status.Loop, c *loop.Stats) {
@@ -248,6 +293,14 @@ func (s *observed) sum(g *status.Snapshot) {
 			to.Site, to.Route = names[i].Site, names[i].Route
 			for class, n := range p.Status {
 				to.Status[class] += n
+			}
+			for i, n := range p.Codes {
+				if n > 0 {
+					if to.Codes == nil {
+						to.Codes = make(map[string]int64)
+					}
+					to.Codes[codeName(p.StatusAt(i))] += n
+				}
 			}
 			to.Sent += p.Sent
 			to.Got += p.Got

@@ -249,10 +249,65 @@ func TestStatusMetrics(t *testing.T) {
 		`lwango_slots_taken{of="handshakes"}`, `lwango_slots_waiting{of="handshakes"}`,
 		`lwango_slots_taken{of="passwords"}`, `lwango_slots_waiting{of="passwords"}`,
 		`lwango_loop_busy_seconds_total{loop="1"}`,
-		`lwango_loop_yields_total{loop="0",code="WantRead"}`, `lwango_loop_stalls_total{loop="0"}`} {
+		`lwango_loop_yields_total{loop="0",code="WantRead"}`, `lwango_loop_stalls_total{loop="0"}`,
+		`lwango_log_lines_lost_total{log="access"}`, `lwango_refusals_total{kind="max_connections"}`} {
 		if _, ok := samples[want]; !ok {
 			t.Errorf("no %s in\n%s", want, text)
 		}
+	}
+	now := float64(time.Now().Unix())
+	for name, most := range map[string]float64{
+		`lwango_responses_total{site="*",route="/p",code="502"}`: 1,
+		`process_start_time_seconds`:                             now + 1,
+		`process_cpu_seconds_total`:                              1e6,
+		`process_resident_memory_bytes`:                          1e12,
+		`process_open_fds`:                                       samples["process_max_fds"],
+		`lwango_config_last_reload_successful`:                   1,
+		`lwango_config_last_reload_success_timestamp_seconds`:    now + 1,
+	} {
+		if got := samples[name]; got <= 0 || got > most {
+			t.Errorf("%s is %v, at most %v", name, got, most)
+		}
+	}
+}
+
+// TestStatusOfReload: what the last reload has come to, and how many files are open.
+func TestStatusOfReload(t *testing.T) {
+	src := source()
+	src.Counters = new(config.Counters)
+	text := "threads = 1\n" + route("prefix = \"/status\"\nmodule = \"status\"\n")
+	s := serve(t, src, text)
+	look := func() (out metrics.Snapshot) {
+		t.Helper()
+		_, text := get(t, "http://"+s.at+"/status/json")
+		must.Do(t, json.Unmarshal([]byte(text), &out))
+		return out
+	}
+	first := look()
+	if r := first.Reload; r.Configured.IsZero() || !r.Last.IsZero() || r.Error != "" {
+		t.Errorf("at first: %+v", r)
+	}
+	s.write(text + "wrong = 1\n")
+	s.ReloadAndLog()
+	refused := look().Reload
+	if refused.Refused != 1 || refused.Done != 0 || !strings.Contains(refused.Error, "wrong") ||
+		refused.Last.IsZero() || !refused.Configured.Equal(first.Reload.Configured) {
+		t.Errorf("refused: %+v", refused)
+	}
+	s.write(text)
+	s.ReloadAndLog()
+	done := look().Reload
+	if done.Refused != 1 || done.Done != 1 || done.Error != "" || !done.Configured.Equal(done.Last) {
+		t.Errorf("done: %+v", done)
+	}
+	before := look().Process.OpenFiles
+	var open []net.Conn
+	for range 50 {
+		open = append(open, must.Dial(t, "tcp", s.at))
+	}
+	wait.Until(t, "they are counted", func() bool { return look().Process.OpenFiles >= before+100 })
+	for _, c := range open {
+		c.Close()
 	}
 }
 

@@ -29,6 +29,10 @@ type upgrade struct {
 	done     chan struct{} // closed when no event matters any more
 	limit    *time.Timer   // for the new process to be ready, and then for drain
 
+	reports *os.File  // to the new process, see reportDrain
+	since   time.Time // it has been draining
+	looks   int       // of checkIdle
+
 	state    upgradeState
 	reload   bool // a SIGHUP has arrived
 	timedOut bool // the new process was not ready in time
@@ -122,6 +126,9 @@ func (u *upgrade) giveUp() {
 
 // end ends the goroutines of the upgrade. The one of watch waits for the new process.
 func (u *upgrade) end() {
+	if u.state != draining { // otherwise the end of this process closes it
+		_ = u.reports.Close()
+	}
 	u.limit.Stop()
 	u.purgeSender.end()
 	close(u.done)
@@ -184,6 +191,16 @@ func (s *server) launch() (*upgrade, error) {
 		news.Close()
 		return nil, err
 	}
+	reports, reported, err := os.Pipe()
+	if err != nil {
+		news.Close()
+		sender.end()
+		if purges != nil {
+			purges.Close()
+		}
+		return nil, err
+	}
+	defer reports.Close()
 	started := false
 	defer func() {
 		if purges != nil {
@@ -192,6 +209,7 @@ func (s *server) launch() (*upgrade, error) {
 		if !started {
 			sender.end()
 			news.Close()
+			reported.Close()
 		}
 	}()
 
@@ -203,7 +221,8 @@ func (s *server) launch() (*upgrade, error) {
 		return len(files) - 1
 	}
 	h := handover{PID: os.Getpid(), Sockets: map[string]*sockets.Socket{},
-		Messages: give(int(said.Fd())), Upstreams: s.observed.states()}
+		Messages: give(int(said.Fd())), Reports: give(int(reports.Fd())),
+		Upstreams: s.observed.states()}
 	for a, l := range s.listeners {
 		if a.Network == "systemd" {
 			continue
@@ -261,7 +280,8 @@ func (s *server) launch() (*upgrade, error) {
 		return nil, err
 	}
 	u := &upgrade{process: process, messages: news, happened: make(chan event),
-		done: make(chan struct{}), purgeSender: sender, purgeReceiver: s.purgeReceiver}
+		done: make(chan struct{}), reports: reported, purgeSender: sender,
+		purgeReceiver: s.purgeReceiver}
 	started = true
 	u.limit = time.AfterFunc(upgradeWait, func() { u.send(event{timedOut: true}) })
 	go u.watch()
