@@ -21,6 +21,7 @@ require (
 
 require (
 	github.com/andybalholm/brotli v1.2.8 // indirect
+	github.com/go-crypt/x v0.4.17 // indirect
 	github.com/gobwas/httphead v0.1.0 // indirect
 	github.com/klauspost/compress v1.20.3 // indirect
 	github.com/landlock-lsm/go-landlock v0.11.2 // indirect

@@ -9,6 +9,7 @@
 //	cache.go       answers of that route, kept for some seconds
 //	htpasswd.go    the text of an htpasswd file
 //	hash.go        the hashes in an htpasswd file
+//	crypt.go       those of crypt(3) and argon2
 //	file.go        the htpasswd file, read again when it changes
 //	gate.go        how many hashes are computed at a time
 package auth

@@ -193,7 +193,8 @@ func TestErrors(t *testing.T) {
 		{auth.Settings{Htpasswd: "."}, "htpasswd", dir + " is no regular file"},
 		{auth.Settings{Htpasswd: "fifo"}, "htpasswd", dir + "/fifo is no regular file"},
 		{auth.Settings{Htpasswd: "bad"}, "htpasswd", dir + `/bad:2: user "ann": the password is ` +
-			"plain, or hashed by crypt(3); bcrypt (which htpasswd -B makes), APR1 and {SHA} are"},
+			"plain, or hashed by DES; bcrypt (which htpasswd -B makes), argon2, yescrypt, $6$, $5$, " +
+			"$1$, APR1 and {SHA} are"},
 		{auth.Settings{Htpasswd: "good", Realm: "a\nb"}, "realm",
 			"control characters cannot be part of it"},
 	} {

@@ -18,6 +18,7 @@ type hash string
 
 const (
 	apr1Magic = "$apr1$"
+	md5Magic  = "$1$"
 	shaMagic  = "{SHA}"
 
 	// maxCost is the highest cost of bcrypt. It takes about a second, and each step doubles that.
@@ -39,10 +40,22 @@ func parseHash(s string) (hash, error) {
 		if err != nil || s[4] == '+' || cost < bcrypt.MinCost || cost > maxCost {
 			return "", fmt.Errorf("the cost of bcrypt must be %d to %d", bcrypt.MinCost, maxCost)
 		}
-	case strings.HasPrefix(s, apr1Magic):
-		salt, sum, ok := strings.Cut(s[len(apr1Magic):], "$")
+	case strings.HasPrefix(s, apr1Magic), strings.HasPrefix(s, md5Magic):
+		_, salt, sum, ok := cutMD5(s)
 		if !ok || len(salt) < 1 || len(salt) > 8 || len(sum) != 22 || !isCrypt(salt+sum) {
-			return "", errors.New("not a complete hash of APR1")
+			return "", errors.New("not a complete hash of APR1 or MD5")
+		}
+	case strings.HasPrefix(s, sha256Magic), strings.HasPrefix(s, sha512Magic):
+		if _, err := parseSHACrypt(s); err != nil {
+			return "", err
+		}
+	case strings.HasPrefix(s, yescryptMagic):
+		if err := checkYescrypt(s); err != nil {
+			return "", err
+		}
+	case strings.HasPrefix(s, argon2Magic):
+		if _, err := parseArgon2(s); err != nil {
+			return "", err
 		}
 	case strings.HasPrefix(s, shaMagic):
 		sum, err := base64.StdEncoding.Strict().DecodeString(s[len(shaMagic):])
@@ -57,21 +70,30 @@ func parseHash(s string) (hash, error) {
 		}
 		return "", fmt.Errorf("hashes of the kind $%s$ are not known; %s", kind, known)
 	default:
-		return "", errors.New("the password is plain, or hashed by crypt(3); " + known)
+		return "", errors.New("the password is plain, or hashed by DES; " + known)
 	}
 	return hash(s), nil
 }
 
-const known = "bcrypt (which htpasswd -B makes), APR1 and {SHA} are"
+const known = "bcrypt (which htpasswd -B makes), argon2, yescrypt, $6$, $5$, $1$, APR1 and {SHA} " +
+	"are"
 
 func isCrypt(s string) bool { return strings.Trim(s, cryptDigits) == "" }
 
 // matches reports whether h is the hash of the password. It may take a second.
 func (h hash) matches(password []byte) bool {
 	switch {
-	case strings.HasPrefix(string(h), apr1Magic):
-		salt, _, _ := strings.Cut(string(h[len(apr1Magic):]), "$")
-		return equal(string(h), apr1(password, salt))
+	case strings.HasPrefix(string(h), apr1Magic), strings.HasPrefix(string(h), md5Magic):
+		magic, salt, _, _ := cutMD5(string(h))
+		return equal(string(h), md5Crypt(password, magic, salt))
+	case strings.HasPrefix(string(h), sha256Magic), strings.HasPrefix(string(h), sha512Magic):
+		s, err := parseSHACrypt(string(h))
+		return err == nil && s.matches(password)
+	case strings.HasPrefix(string(h), yescryptMagic):
+		return matchesYescrypt(string(h), password)
+	case strings.HasPrefix(string(h), argon2Magic):
+		a, err := parseArgon2(string(h))
+		return err == nil && a.matches(password)
 	case strings.HasPrefix(string(h), shaMagic):
 		sum := sha1.Sum(password)
 		return equal(string(h), shaMagic+base64.StdEncoding.EncodeToString(sum[:]))
@@ -81,10 +103,20 @@ func (h hash) matches(password []byte) bool {
 
 func equal(a, b string) bool { return subtle.ConstantTimeCompare([]byte(a), []byte(b)) == 1 }
 
-// apr1 returns the APR1 hash of a password. That is the MD5 crypt of FreeBSD with another magic
-// string: a sum over password, magic and salt, then a thousand rounds over password, salt and the
-// last sum, and an alphabet of its own.
-func apr1(password []byte, salt string) string {
+// cutMD5 returns the parts of a hash of APR1 or MD5.
+func cutMD5(s string) (magic, salt, sum string, ok bool) {
+	magic = md5Magic
+	if strings.HasPrefix(s, apr1Magic) {
+		magic = apr1Magic
+	}
+	salt, sum, ok = strings.Cut(s[len(magic):], "$")
+	return magic, salt, sum, ok
+}
+
+// md5Crypt returns the MD5 crypt of FreeBSD of a password, or, with another magic string, APR1: a
+// sum over password, magic and salt, then a thousand rounds over password, salt and the last sum,
+// and an alphabet of its own.
+func md5Crypt(password []byte, magic, salt string) string {
 	inner := md5.New()
 	inner.Write(password)
 	inner.Write([]byte(salt))
@@ -93,7 +125,7 @@ func apr1(password []byte, salt string) string {
 
 	d := md5.New()
 	d.Write(password)
-	d.Write([]byte(apr1Magic + salt))
+	d.Write([]byte(magic + salt))
 	for n := len(password); n > 0; n -= md5.Size {
 		d.Write(sum[:min(n, md5.Size)])
 	}
@@ -128,7 +160,7 @@ func apr1(password []byte, salt string) string {
 		sum = d.Sum(sum[:0])
 	}
 
-	out := []byte(apr1Magic + salt + "$")
+	out := []byte(magic + salt + "$")
 	digits := func(n, count int) {
 		for range count {
 			out = append(out, cryptDigits[n&0x3f])

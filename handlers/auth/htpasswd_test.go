@@ -21,6 +21,16 @@ func TestHashes(t *testing.T) {
 			"a much longer password than sixteen bytes, and ümläute"},
 		{"$apr1$xyz$odYVLrjkS4l6qI0ES65Ug1", "a"},
 		{"{SHA}5en6G6MezRroT3XKqkdPOmY/BfQ=", "secret"},
+		// Those of openssl passwd, of glibc's crypt(3) and of password_hash of PHP.
+		{"$1$saltsalt$9xy1btjgzLYfb7hivXtC//", "secret"},
+		{"$5$saltsalt$0IyaXrmV7.sGNS6tirgqHLqX/G.FBvgkYA.lpPdS5sA", "secret"},
+		{"$6$saltsalt$TVLlQcbpFVof5W3Yz4DTP6gRstiNuHwwTt6GLc1E5n0U0aDehy0S5knV8wiOQSpT0Y77vwPZN." +
+			"Pq.H91p5hVO1", "secret"},
+		{"$6$rounds=5000$saltsalt$TVLlQcbpFVof5W3Yz4DTP6gRstiNuHwwTt6GLc1E5n0U0aDehy0S5knV8wiOQSpT0" +
+			"Y77vwPZN.Pq.H91p5hVO1", "secret"},
+		{"$y$j9T$F5Jx5fExrKuPp53xLKQ..1$GmcwIgvdUC9qLWcKCi6gklUa1dM3ziD43YxYNURLKy0", "secret"},
+		{"$argon2id$v=19$m=1024,t=2,p=1$a3JTSVlUTkhJQjBEV0JScQ$" +
+			"YLtSAw9hq1r0bUTe/4P8+3iylGUEUsBMPlD1BVMx1LQ", "secret"},
 		{string(made), "secret"},
 		{"$2y$" + string(made[4:]), "secret"}, // as htpasswd and PHP write it
 		{"$2b$" + string(made[4:]), "secret"},
@@ -45,7 +55,7 @@ const (
 )
 
 func TestHtpasswd(t *testing.T) {
-	plain := "; bcrypt (which htpasswd -B makes), APR1 and {SHA} are"
+	plain := "; bcrypt (which htpasswd -B makes), argon2, yescrypt, $6$, $5$, $1$, APR1 and {SHA} are"
 	bcrypt60 := "$2y$10$" + strings.Repeat("a", 53)
 	for _, test := range []struct{ text, want string }{
 		{"", ""},
@@ -63,21 +73,41 @@ func TestHtpasswd(t *testing.T) {
 		{"ann:" + sha + "\nann:" + apr1, `2: there is another user "ann" above`},
 		{"a\tb:" + sha, "1: control characters cannot be part of a name"},
 		{strings.Repeat("x", 256) + ":" + sha, "1: a name has at most 255 bytes"},
-		{"ann:secret", `1: user "ann": the password is plain, or hashed by crypt(3)` + plain},
-		{"ann:$ecret$", `1: user "ann": the password is plain, or hashed by crypt(3)` + plain},
-		{"ann:{PLAIN}secret", `1: user "ann": the password is plain, or hashed by crypt(3)` + plain},
-		{"ann:rqXexS6ZhobKA", `1: user "ann": the password is plain, or hashed by crypt(3)` + plain},
-		{"ann:$6$salt$hash", `1: user "ann": hashes of the kind $6$ are not known` + plain},
+		{"ann:secret", `1: user "ann": the password is plain, or hashed by DES` + plain},
+		{"ann:$ecret$", `1: user "ann": the password is plain, or hashed by DES` + plain},
+		{"ann:{PLAIN}secret", `1: user "ann": the password is plain, or hashed by DES` + plain},
+		{"ann:rqXexS6ZhobKA", `1: user "ann": the password is plain, or hashed by DES` + plain},
+		{"ann:$6$salt$hash", `1: user "ann": not a complete hash of SHA-256 or SHA-512`},
+		{"ann:$5$rounds=x$salt$" + strings.Repeat("a", 43),
+			`1: user "ann": not a complete hash of SHA-256 or SHA-512`},
+		{"ann:$5$rounds=500001$salt$" + strings.Repeat("a", 43),
+			`1: user "ann": the rounds of SHA-256 and SHA-512 must be 1000 to 500000`},
+		{"ann:$y$j9T$salt$hash", `1: user "ann": not a complete hash of yescrypt`},
+		{"ann:$y$jFT$salt$" + strings.Repeat("a", 43), `1: user "ann": the cost of yescrypt must ` +
+			`be 1024 blocks or more, and 128 MiB or less`},
+		{"ann:$y$k9T$salt$" + strings.Repeat("a", 43),
+			`1: user "ann": this kind of yescrypt is not known; the one of mkpasswd is, with $y$j`},
+		{"ann:$argon2id$v=19$m=65536,t=3,p=4$c2FsdHNhbHQ",
+			`1: user "ann": not a complete hash of argon2`},
+		{"ann:$argon2d$v=19$m=65536,t=3,p=4$c2FsdHNhbHQ$" + strings.Repeat("A", 43),
+			`1: user "ann": of argon2 only argon2id and argon2i are known`},
+		{"ann:$argon2id$v=19$m=262144,t=3,p=4$c2FsdHNhbHQ$" + strings.Repeat("A", 43),
+			`1: user "ann": the cost of argon2 must be 128 MiB or less, t times m 1048576 or less, and ` +
+				`p 16 or less`},
+		{"ann:$argon2id$v=19$m=65536,t=4000000000,p=4$c2FsdHNhbHQ$" + strings.Repeat("A", 43),
+			`1: user "ann": the cost of argon2 must be 128 MiB or less, t times m 1048576 or less, and ` +
+				`p 16 or less`},
+		{"ann:$7$salt$hash", `1: user "ann": hashes of the kind $7$ are not known` + plain},
 		{"ann:$my secret$a$b", `1: user "ann": hashes of the kind $...$ are not known` + plain},
 		{"ann:{SSHA}5en6G6MezRroT3XKqkdPOmY/BfQ=",
-			`1: user "ann": the password is plain, or hashed by crypt(3)` + plain},
+			`1: user "ann": the password is plain, or hashed by DES` + plain},
 		{"ann:{SHA}5en6G6MezRroT3XKqkdPOmY/BfQ=\r:", `1: user "ann": not a complete hash of SHA`},
 		{"ann:{SHA}5en6", `1: user "ann": not a complete hash of SHA`},
 		{"ann:{SHA}5en6G6MezRroT3XKqkdPOmY/BfR=", `1: user "ann": not a complete hash of SHA`},
-		{"ann:$apr1$abcdefgh$h9FWgUz3n9YxylKLlR5SQ", `1: user "ann": not a complete hash of APR1`},
-		{"ann:$apr1$$h9FWgUz3n9YxylKLlR5SQ/", `1: user "ann": not a complete hash of APR1`},
+		{"ann:$apr1$abcdefgh$h9FWgUz3n9YxylKLlR5SQ", `1: user "ann": not a complete hash of APR1 or MD5`},
+		{"ann:$apr1$$h9FWgUz3n9YxylKLlR5SQ/", `1: user "ann": not a complete hash of APR1 or MD5`},
 		{"ann:$apr1$abcdefghi$h9FWgUz3n9YxylKLlR5SQ/",
-			`1: user "ann": not a complete hash of APR1`},
+			`1: user "ann": not a complete hash of APR1 or MD5`},
 		{"ann:" + bcrypt60[:59], `1: user "ann": not a complete hash of bcrypt`},
 		{"ann:" + bcrypt60 + "a", `1: user "ann": not a complete hash of bcrypt`},
 		{"ann:$2y$15$" + bcrypt60[7:], `1: user "ann": the cost of bcrypt must be 4 to 14`},
