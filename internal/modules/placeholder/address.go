@@ -32,22 +32,43 @@ const maxVariants = 200000
 // ParseAddress reads an address, see template.ParseAddress. groups are names of further
 // placeholders. m may be nil.
 func (m *Maps) ParseAddress(text string, groups []string) (*Address, error) {
-	return m.parseAddress(text, groups, template.ParseAddress)
+	return m.parseAddress(text, groups, false)
 }
 
 // ParseTarget reads a target, see template.ParseTarget.
 func (m *Maps) ParseTarget(text string, groups []string) (*Address, error) {
-	return m.parseAddress(text, groups, template.ParseTarget)
+	return m.parseAddress(text, groups, true)
 }
 
-func (m *Maps) parseAddress(text string, groups []string,
-	parse func(string, []string) (*template.Template, error)) (*Address, error) {
-	b := addressBuilder{Maps: m, groups: groups, parse: parse}
-	if text == "" {
-		_, err := parse(text, groups)
-		return nil, err
+// addressKey is what an Address is made of. Names of groups have no spaces.
+type addressKey struct {
+	text, groups string
+	target       bool
+}
+
+func (m *Maps) parseAddress(text string, groups []string, target bool) (*Address, error) {
+	b := addressBuilder{Maps: m, groups: groups, parse: template.ParseAddress}
+	if target {
+		b.parse = template.ParseTarget
 	}
-	return b.build(text, nil)
+	switch {
+	case text == "":
+		_, err := b.parse(text, groups)
+		return nil, err
+	case m == nil:
+		return b.build(text, nil)
+	}
+	key := addressKey{text, strings.Join(groups, " "), target}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if a := m.addresses[key]; a != nil {
+		return a, nil
+	}
+	a, err := b.build(text, nil)
+	if err == nil {
+		m.addresses[key] = a
+	}
+	return a, err
 }
 
 type addressBuilder struct {

@@ -8,6 +8,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/lwango/lwango/handlers"
 	"github.com/lwango/lwango/internal/base/networks"
@@ -43,10 +44,13 @@ type Regexp struct {
 	Value string `toml:"value"`
 }
 
-// Maps has the tables [[map]] of a configuration. It does not change.
+// Maps has the tables [[map]] of a configuration. They do not change.
 type Maps struct {
 	by    map[string]*table
 	names []string // in the order of the configuration
+
+	mu        sync.Mutex
+	addresses map[addressKey]*Address // that were parsed: many sites may have the same ones
 }
 
 // Error is what is wrong with a map.
@@ -130,7 +134,7 @@ var reserved = []string{"url", "answer"}
 // NewMaps makes the maps of a configuration. taken are names that they cannot have, beside those of
 // the placeholders. The error joins one *Error for each thing that is wrong.
 func NewMaps(all []Settings, taken []string) (*Maps, error) {
-	m := &Maps{by: make(map[string]*table)}
+	m := &Maps{by: make(map[string]*table), addresses: make(map[addressKey]*Address)}
 	var errs []error
 	wrong := func(i int, key, format string, args ...any) {
 		errs = append(errs, &Error{i, key, fmt.Errorf(format, args...)})

@@ -121,6 +121,19 @@ func TestAddresses(t *testing.T) {
 	}
 }
 
+// TestSameAddress: sites with the same text share what is made of the values of its maps.
+func TestSameAddress(t *testing.T) {
+	texts := maps(t)
+	parse := func(text string, groups ...string) *placeholder.Address {
+		return must.Get(texts.ParseAddress(text, groups))(t)
+	}
+	a := parse("{new}", "g")
+	if parse("{new}", "g") != a || parse("{new}") == a || parse("/{new}", "g") == a ||
+		must.Get(texts.ParseTarget("/x", []string{"g"}))(t) == parse("/x", "g") {
+		t.Error("one stands for another")
+	}
+}
+
 // TestMapErrors: what is wrong is said at the start.
 func TestMapErrors(t *testing.T) {
 	one := func(change func(s *placeholder.Settings)) []placeholder.Settings {

@@ -171,7 +171,7 @@ func (c *Config) chooseUpstream(r *Route, plan *builtRoute, text string) bool {
 		r.Rest.Errorf("upstream", "%v", err)
 		return false
 	}
-	chosen := new(choice)
+	chosen, usable := new(choice), true
 	chosen.text, _ = c.values.Parse(text)
 	for _, name := range names {
 		if name == "" {
@@ -182,14 +182,21 @@ func (c *Config) chooseUpstream(r *Route, plan *builtRoute, text string) bool {
 		set := plan.module.NewSettings()
 		r.Rest.Decode(set)
 		set.(usesUpstream).UseUpstream(name)
-		if !c.fillUpstream(r, set, name) {
+		switch {
+		case c.fillUpstream(r, set, name):
+		case c.upstream(name) == nil:
+			usable = false // and the others are used all the same
+			continue
+		default:
 			return false
 		}
 		chosen.upstreams = append(chosen.upstreams, r.upstream)
 		chosen.settings = append(chosen.settings, set)
 	}
-	r.upstream, r.chosen, plan.settings = nil, chosen, chosen.settings[0]
-	return true
+	if r.upstream = nil; usable {
+		r.chosen, plan.settings = chosen, chosen.settings[0]
+	}
+	return usable
 }
 
 // build makes a handler for each upstream, by f, and returns the one that chooses among them.
