@@ -23,6 +23,10 @@ const duration = (s) => {
   return two.map(([n, unit], j) => [Math.floor((j ? s % two[0][0] : s) / n), unit])
     .filter(([n]) => n).map((part) => part.join(" ")).join(" ");
 };
+const at = (t) => {
+  const d = new Date(t);
+  return d.toLocaleDateString("en-CA") + "\u00a0" + d.toLocaleTimeString("en-GB").slice(0, 5);
+};
 const count = (n, one, many = one + "s") => num(n) + " " + (n === 1 ? one : many);
 
 // Elements. A long name may break behind a punctuation mark, others nowhere unless they must.
@@ -34,7 +38,7 @@ function el(tag, content, cls) {
 }
 function name(text) {
   const e = document.createDocumentFragment();
-  const parts = text.length > 24 ? text.split(/(?<=[/.:_\-,=?&@])(?=[^/])/) : [text];
+  const parts = text.length > 24 ? text.split(/(?<=.[/.:_\-,=?&@])(?=[^/])/) : [text];
   for (const part of parts) {
     if (e.firstChild) e.append(document.createElement("wbr"));
     e.append(part);
@@ -45,7 +49,7 @@ function name(text) {
 function place(r) {
   const e = el("span", name(r.site || "no site"), "dim");
   const both = document.createDocumentFragment();
-  both.append(e, " ", name(r.route || "(no route)"));
+  both.append(e, r.route?.length < 4 ? "\u00a0" : " ", name(r.route || "(no route)"));
   return both;
 }
 function section(title, note, ...content) {
@@ -195,11 +199,23 @@ const shown = 50; // rows of a table
 const more = (all, what) => all.length > shown ? [el("p", `and ${num(all.length - shown)} more ${what}`,
   "note")] : [];
 
+// withCodes is a cell with a text, and below it the statuses of that class.
+function withCodes(r, cls, text, style = "") {
+  const codes = Object.entries(r.codes).filter(([code, n]) => n && code.startsWith(cls));
+  const cell = document.createDocumentFragment();
+  cell.append(text);
+  codes.sort(([, a], [, b]) => b - a);
+  if (codes.length) {
+    cell.append(el("small", codes.length === 1 ? codes[0][0] :
+      codes.slice(0, 3).map(([code, n]) => `${code}:\u00a0${num(n)}`).join(", ")));
+  }
+  return [cell, r.status[cls] ? style : "zero"];
+}
 function showRoutes(now, before, span) {
   const old = new Map(before.routes.map((r) => [key(r), r]));
   const all = now.routes.map((r) => {
     const b = old.get(key(r)) || {};
-    return {...r, status: since(r.status, b.status), times: since(r.handler_times || [], b.handler_times),
+    return {...r, status: since(r.status, b.status), codes: since(r.codes, b.codes), times: since(r.handler_times || [], b.handler_times),
       spent: since(r.handler_seconds, b.handler_seconds), sent: since(r.sent_bytes, b.sent_bytes)};
   });
   const active = all.filter((r) => sum(r.status)), rest = all.length - active.length;
@@ -211,8 +227,8 @@ function showRoutes(now, before, span) {
       "#sent/s"], active.slice(0, shown).map((r) => {
       const calls = sum(r.times), n = sum(r.status);
       return [place(r), rate(n / span),
-        r.status[5] ? [`${num(r.status[5])} (${percent(r.status[5] / n)})`, "bad"] : ["0", "zero"],
-        zero(r.status[4]), zero(r.status[0]), calls ? time(r.spent / calls) : "",
+        withCodes(r, 5, r.status[5] ? `${num(r.status[5])} (${percent(r.status[5] / n)})` : "0", "bad"),
+        withCodes(r, 4, num(r.status[4])), zero(r.status[0]), calls ? time(r.spent / calls) : "",
         within(quantile(r.times, .99)), bytes(r.sent / span)];
     })), ...more(active, "routes"));
 }
@@ -272,15 +288,22 @@ function showCache(now, before, span) {
   if (routes.length) {
     const n = (r) => sum(Object.values(r.cache));
     routes.sort((a, b) => n(b) - n(a));
-    content.push(table(["route", "#requests/s", "#from the cache", ...uses.map((u) => "#" + u)],
+    content.push(table(["route", "#requests/s", "#cached", ...uses.map((u) => "#" + u)],
       routes.slice(0, shown).map((r) => [place(r), rate(n(r) / span), percent(kept(r) / n(r)),
         ...uses.map((u) => zero(r.cache[u] || 0))])), ...more(routes, "routes"));
   }
   section("Cache", "", ...content);
 }
 
+// refusals are what the server does not serve, by the names of the JSON.
+const refusals = {max_connections: "refused: max_connections", idle_closed: "idle ones closed for others",
+  max_connections_per_address: "refused: max_connections_per_address",
+  untrusted_peer: "refused: no trusted proxy", proxy_header: "refused: PROXY header",
+  slow: "too slow clients", spool: "503: max_spool", http2_held: "503: descriptors, HTTP/2"};
 function showServer(now, before, span) {
   const c = now.connections, d = since(c, before.connections), q = since(now.requests, before.requests);
+  const p = now.process, lost = since(now.logs, before.logs);
+  const refused = Object.entries(since(now.refusals, before.refusals));
   section("Server", "", list([
     [num(c.idle), "idle connections"], [num(c.busy), "busy with a request"],
     ...[[c.hijacked, "taken over (WebSockets)"], [c.lingering, "being closed"],
@@ -291,10 +314,22 @@ function showServer(now, before, span) {
       .filter(([n]) => n).map(([n, what, cls]) => [num(n), what, cls]),
     [rate(d.accepted / span) + "/s", "accepted"],
     [bytes(q.sent_bytes / span) + "/s", "sent"], [bytes(q.received_bytes / span) + "/s", "received"],
-    [bytes(now.heap_bytes), "heap"],
+    ...refused.filter(([, n]) => n).map(([k, n]) => [num(n), refusals[k] || k, "warn"]),
+    [percent(since(p.cpu_seconds, before.process.cpu_seconds) / span), "of a CPU"],
+    [bytes(p.resident_bytes), "memory"], [bytes(now.heap_bytes), "of it heap"],
+    [num(p.open_files), `open files of ${num(p.max_files)}`],
     ...(now.spool_bytes ? [[bytes(now.spool_bytes), "temporary files"]] : []),
     [num(now.goroutines), "goroutines"],
+    ...[[lost.access_lines_lost, "lost lines of access logs"], [lost.error_lines_lost, "lost lines of the log"]]
+      .filter(([n]) => n).map(([n, what]) => [num(n), what, "bad"]),
+    [at(now.reload.configured), "configuration read"],
+    ...(now.reload.error ? [[at(now.reload.last), "reload refused", "bad"]] : []),
+    [at(p.started), "started"],
   ]));
+  if (!now.draining?.length) return;
+  section("Replaced processes", "Processes that an upgrade has replaced, and that still serve connections.",
+    table(["process", "#connections", "since", "until at most"], now.draining.map((o) =>
+      [String(o.pid), num(o.connections), [at(o.since), "text"], [at(o.until), "text"]])));
 }
 
 function showOthers(now, before, span) {
@@ -322,7 +357,7 @@ function showOthers(now, before, span) {
     section("Certificates", "Those that expire first are above.", table(["names", "until", "#days left"],
       all.slice(0, shown).map((c) => {
         const left = daysLeft(c, now);
-        return [name(c.names.join(", ")), ...(left === undefined ? [["to be obtained", "warn"], ""] :
+        return [name(c.names.join(", ")), ...(left === undefined ? [["to be obtained", "warn text"], ""] :
           [new Date(c.not_after).toLocaleDateString("en-CA"), [num(left), new Date(c.warn_from) < new Date(now.time) ? "bad" : ""]])];
       })), ...more(all, "certificates"));
   }
@@ -339,9 +374,9 @@ const daysLeft = (c, now) => c.not_after ?
 function showLoops(now, before) {
   section("Loops", "A loop serves its share of the connections, so a handler must not block it. Busy is the " +
     "share of time in which it worked: near 100 % it can do no more. Wake-ups are returns from sleep; " +
-    "coroutines are requests under way + those kept for the next ones; workers run what would block a " +
+    "each connection is a thread; coroutines are requests under way + those kept for the next ones; workers run what would block a " +
     "loop. A stall is a handler that held the loop up.",
-    table(["loop", "#busy", "", "#wake-ups/s", "#connections and threads", "#coroutines", "#timers",
+    table(["loop", "#busy", "", "#wake-ups/s", "#threads", "#coroutines", "#timers",
       "#workers", "#stalls"], now.loops.map((l) => {
       const id = `loop ${l.loop}`, b = before.loops[l.loop], stalls = zero(since(l.stalls, b?.stalls), "warn");
       if (!l.answered) return [id, ["held up", "bad"], "", "", "", "", "", "", stalls];

@@ -11,9 +11,10 @@ import (
 // HistoryInterval is the time between two samples of a History.
 const HistoryInterval = 5 * time.Second
 
-// A History has the samples of five minutes, and of one minute what was counted.
+// HistorySamples is how many samples a History has at most: those of five minutes. Of those of the
+// last minute it has all that was counted.
 const (
-	historySamples = int(5 * time.Minute / HistoryInterval)
+	HistorySamples = int(5 * time.Minute / HistoryInterval)
 	minuteSamples  = int(time.Minute / HistoryInterval)
 )
 
@@ -74,7 +75,7 @@ func (h *History) sample(before, now *Snapshot) {
 	}
 	r := &h.recent
 	r.Interval = HistoryInterval.Seconds()
-	missed := min(int(math.Round(seconds/r.Interval))-1, historySamples)
+	missed := min(int(math.Round(seconds/r.Interval))-1, HistorySamples)
 	for range missed { // the process stood still
 		r.add(Unknown, Unknown, Unknown, Unknown)
 	}
@@ -93,7 +94,7 @@ func (h *History) sample(before, now *Snapshot) {
 
 func (r *Recent) add(requests, errors, p99, connections float64) {
 	add := func(to *[]float64, v float64) {
-		if *to = append(*to, v); len(*to) > historySamples {
+		if *to = append(*to, v); len(*to) > HistorySamples {
 			*to = slices.Delete(*to, 0, 1)
 		}
 	}

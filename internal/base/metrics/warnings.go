@@ -24,9 +24,24 @@ func (s *Snapshot) Warn() {
 	if n := s.Connections.Refusing; n > 0 {
 		warn("There are %d connections beyond the limit: they get 503.", n)
 	}
-	if s.MinuteAgo != nil {
-		if n := s.Requests.Panics - s.MinuteAgo.Requests.Panics; n > 0 {
-			warn("Panics in the last minute: %d. The log has them.", n)
+	if r := &s.Reload; r.Error != "" {
+		warn("The reload of %s was refused: %s", r.Last.Format("2006-01-02 15:04"), r.Error)
+	}
+	if p := &s.Process; p.OpenFiles*10 > p.MaxFiles*9 {
+		warn("Of %d files that the process may have open, %d are.", p.MaxFiles, p.OpenFiles)
+	}
+	if ago := s.MinuteAgo; ago != nil {
+		for _, c := range []struct {
+			now, ago int64
+			text     string
+		}{
+			{s.Requests.Panics, ago.Requests.Panics, "Panics in the last minute: %d. The log has them."},
+			{s.Logs.Access, ago.Logs.Access, "Lines of access logs lost in the last minute: %d."},
+			{s.Logs.Error, ago.Logs.Error, "Lines of the server's log lost in the last minute: %d."},
+		} {
+			if n := c.now - c.ago; n > 0 {
+				warn(c.text, n)
+			}
 		}
 	}
 	failed := map[string]bool{}

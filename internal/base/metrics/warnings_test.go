@@ -31,6 +31,18 @@ func TestWarnings(t *testing.T) {
 			[]string{"There are 2 connections beyond the limit: they get 503."}},
 		"a panic": {func(s *metrics.Snapshot) { s.Requests.Panics = 6 },
 			[]string{"Panics in the last minute: 1. The log has them."}},
+		"a refused reload": {func(s *metrics.Snapshot) {
+			s.Reload = metrics.Reload{Last: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC), Error: "f:3: no"}
+		}, []string{"The reload of 2026-01-02 03:04 was refused: f:3: no"}},
+		"descriptors": {func(s *metrics.Snapshot) {
+			s.Process = metrics.Process{OpenFiles: 950, MaxFiles: 1000}
+		}, []string{"Of 1000 files that the process may have open, 950 are."}},
+		"half of the descriptors": {func(s *metrics.Snapshot) {
+			s.Process = metrics.Process{OpenFiles: 500, MaxFiles: 1000}
+		}, []string{}},
+		"lost lines": {func(s *metrics.Snapshot) { s.Logs = metrics.Logs{Access: 7, Error: 1} },
+			[]string{"Lines of access logs lost in the last minute: 7.",
+				"Lines of the server's log lost in the last minute: 1."}},
 		"an upstream of two routes": {func(s *metrics.Snapshot) {
 			s.Upstreams = []metrics.Upstream{{Address: "a:1"}, {Address: "a:1", Route: "/x"}}
 		}, []string{"Upstream a:1 has failed."}},

@@ -220,9 +220,15 @@ var bars = []rune("▁▂▃▄▅▆▇█")
 // points, and as high as the highest of them.
 func (s *screen) chart(points []float64) (text string, highest float64) {
 	const beside = 23 // columns
+	if len(points) == 0 {
+		return "", 0
+	}
+	if n := metrics.HistorySamples - len(points); n > 0 { // the present is at the right end
+		points = append(slices.Repeat([]float64{metrics.Unknown}, n), points...)
+	}
 	each := 1
 	if s.columns > 0 && s.columns < beside+len(points) {
-		each = max(len(points)-1, 0)/max(s.columns-beside, 1) + 1
+		each = (len(points)-1)/max(s.columns-beside, 1) + 1
 	}
 	for _, p := range points {
 		highest = max(highest, p)
@@ -274,6 +280,10 @@ func (s *screen) routes() {
 		for i := range r.Status {
 			r.Status[i] -= b.Status[i]
 		}
+		r.Codes = maps.Clone(r.Codes)
+		for code := range r.Codes {
+			r.Codes[code] -= b.Codes[code]
+		}
 		r.Times = slices.Clone(r.Times)
 		for i := range min(len(b.Times), len(r.Times)) {
 			r.Times[i] -= b.Times[i]
@@ -294,9 +304,19 @@ func (s *screen) routes() {
 		if n := r.Calls(); n > 0 {
 			mean = seconds(r.Spent / float64(n))
 		}
+		name := place(r.Site, r.Route)
+		var codes []string
+		for _, code := range slices.Sorted(maps.Keys(r.Codes)) {
+			if n := r.Codes[code]; n > 0 && strings.HasPrefix(code, "5") {
+				codes = append(codes, fmt.Sprintf("%s: %d", code, n))
+			}
+		}
+		if len(codes) > 0 {
+			name += " (" + strings.Join(codes, ", ") + ")"
+		}
 		rows = append(rows, []string{s.rate(r.Requests(), 0, short), whole(float64(r.Status[5])),
 			whole(float64(r.Status[4])), whole(float64(r.Status[0])), mean, s.quantile(r.Times, nil, .99),
-			s.rate(r.Sent, 0, size), place(r.Site, r.Route)})
+			s.rate(r.Sent, 0, size), name})
 	}
 	s.table([]column{{"REQ/S", 0}, {"5XX", 0}, {"4XX", 2}, {"LEFT", 3}, {"MEAN", 4}, {"99 %", 1},
 		{"SENT/S", 5}, {"ROUTE", 0}}, rows, max(s.rows/3, 5),
@@ -458,11 +478,21 @@ func (s *screen) server() {
 		some(c.Resets-b.Connections.Resets, "resets")
 		some(c.FailedHandshakes-b.Connections.FailedHandshakes, "failed handshakes")
 		some(q.Panics-b.Requests.Panics, "panics")
+		for _, kind := range slices.Sorted(maps.Keys(s.now.Refusals)) {
+			some(s.now.Refusals[kind]-b.Refusals[kind], "refused by "+kind)
+		}
 	}
 	some(int64(s.now.Handshakes.Waiting), "handshakes wait")
 	some(int64(s.now.Passwords.Waiting), "passwords wait")
 	s.list("traffic    ", append(parts, fmt.Sprintf("requests running: %d", q.Running)))
-	parts = []string{size(float64(s.now.HeapBytes)) + " heap"}
+	p := &s.now.Process
+	cpu := "-"
+	if s.known {
+		cpu = whole(100*max(p.CPU-b.Process.CPU, 0)/s.seconds) + " %"
+	}
+	parts = []string{cpu + " of a CPU", size(float64(p.Resident)) + " memory",
+		size(float64(s.now.HeapBytes)) + " of it heap",
+		fmt.Sprintf("%d of %d files open", p.OpenFiles, p.MaxFiles)}
 	if n := s.now.SpoolBytes; n > 0 {
 		parts = append(parts, size(float64(n))+" spool")
 	}
@@ -470,7 +500,21 @@ func (s *screen) server() {
 	if t := &s.now.Topics; t.Count > 0 {
 		parts = append(parts, fmt.Sprintf("%d topics with %d subscriptions", t.Count, t.Subscribers))
 	}
-	s.list("memory     ", parts)
+	if s.known {
+		some(s.now.Logs.Access-b.Logs.Access, "lost lines of access logs")
+		some(s.now.Logs.Error-b.Logs.Error, "lost lines of the log")
+	}
+	s.list("process    ", parts)
+	r := &s.now.Reload
+	parts = []string{"read " + r.Configured.Local().Format(time.DateTime)}
+	if r.Error != "" {
+		parts = append(parts, "reload refused "+r.Last.Local().Format(time.DateTime))
+	}
+	s.list("config     ", parts)
+	for _, d := range s.now.Draining {
+		s.add(plain, "replaced    process %d: %d connections, until %s at most", d.PID, d.Connections,
+			d.Until.Local().Format(time.DateTime))
+	}
 }
 
 func (s *screen) loops() {

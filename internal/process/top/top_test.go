@@ -24,7 +24,8 @@ import (
 
 // snapshot is a server that has done half of all in the last minute.
 var snapshot = func() metrics.Snapshot {
-	ago := metrics.Snapshot{Uptime: 40, PID: 7,
+	ago := metrics.Snapshot{Uptime: 40, PID: 7, Process: metrics.Process{CPU: 6},
+		Refusals: map[string]int64{"slow": 2},
 		Requests: metrics.Requests{Total: 400, Errors: 1},
 		Loops:    []metrics.Loop{{Answered: true, Age: 40, Busy: 10}, {Loop: 1, Answered: true}},
 		Routes: []metrics.Route{{Site: "*", Route: "/quick", Status: [6]int64{2: 5}, Times: []int64{5},
@@ -45,7 +46,8 @@ var snapshot = func() metrics.Snapshot {
 		Handshakes:  metrics.Slots{Taken: 1, Waiting: 5},
 		Loops:       []metrics.Loop{{Answered: true, Age: 100, Busy: 25}, {Loop: 1, Stalls: 2}},
 		Routes: []metrics.Route{
-			{Site: "*", Route: "/bad\x1b[31m", Status: [6]int64{5: 3}, Times: []int64{3}, Spent: 3},
+			{Site: "*", Route: "/bad\x1b[31m", Status: [6]int64{5: 3}, Times: []int64{3}, Spent: 3,
+				Codes: map[string]int64{"502": 2, "504": 1}},
 			{Site: "*", Route: "/quick", Status: [6]int64{2: 605}, Times: []int64{605}, Spent: 0.061,
 				Cache: map[string]int64{"hit": 12, "miss": 3}},
 			ago.Routes[1],
@@ -62,7 +64,12 @@ var snapshot = func() metrics.Snapshot {
 				Failures: metrics.Failures{Connect: 2}},
 			{Site: "*", Route: "/q", Address: "127.0.0.1:9", Requests: 100,
 				Failures: metrics.Failures{Connect: 2}}},
-		Stalls: []metrics.Stall{{Loop: 1, Held: 0.25, Place: "main.compute main.go:3"}},
+		Refusals: map[string]int64{"slow": 6, "spool": 0},
+		Process:  metrics.Process{CPU: 36, Resident: 1 << 25, OpenFiles: 20, MaxFiles: 1024},
+		Reload:   metrics.Reload{Configured: time.Now(), Last: time.Now(), Error: "no"},
+		Logs:     metrics.Logs{Access: 9},
+		Draining: []metrics.Draining{{PID: 6, Connections: 12, Until: time.Now()}},
+		Stalls:   []metrics.Stall{{Loop: 1, Held: 0.25, Place: "main.compute main.go:3"}},
 	}
 }()
 
@@ -87,6 +94,7 @@ func run(t *testing.T, args ...string) (code int, out, errors string) {
 
 // TestOnce: into a pipe it prints all that there is, in full, and ends.
 func TestOnce(t *testing.T) {
+	older := strings.Repeat(" ", metrics.HistorySamples-4)
 	tcp := httptest.NewServer(http.HandlerFunc(serve))
 	defer tcp.Close()
 	path := filepath.Join(t.TempDir(), "s")
@@ -102,12 +110,12 @@ func TestOnce(t *testing.T) {
 		for _, want := range []string{
 			"lwango v1\nprocess 7, up 1m40s, rates of the last minute\n",
 			"! Upstream 127.0.0.1:9 has failed.\n",
-			"requests/s         10   ▁▂█  highest 20\n",
-			"errors/s         0.05  ▁▁▁▁  highest 0\n",
-			"99 % within     63 µs  ▃▅▃█  highest 4.0 ms\n",
-			"connections         3  ████  highest 3\n",
+			"requests/s         10  " + older + " ▁▂█  highest 20\n",
+			"errors/s         0.05  " + older + "▁▁▁▁  highest 0\n",
+			"99 % within     63 µs  " + older + "▃▅▃█  highest 4.0 ms\n",
+			"connections         3  " + older + "████  highest 3\n",
 			"REQ/S  5XX  4XX  LEFT    MEAN   99 %  SENT/S  ROUTE\n" +
-				" 0.05    3    0     0   1.0 s  63 µs     0 B  * /bad?[31m\n" +
+				" 0.05    3    0     0   1.0 s  63 µs     0 B  * /bad?[31m (502: 2, 504: 1)\n" +
 				"   10    0    0     0  100 µs  63 µs     0 B  * /quick\n",
 			" STATE  REQ/S  FAILED  99 %  ACTIVE  IDLE  WAITING  UPSTREAM\n" +
 				"failed    1.0       2             0     0        0  127.0.0.1:9 of * /p and 1 more\n" +
@@ -115,7 +123,9 @@ func TestOnce(t *testing.T) {
 			"cache       3 in memory (2.0 KiB), 4 on disk (4.0 KiB), 1 filling, 0.1/s kept, 6 evicted\n" +
 				"            * /quick: 5 hit\n",
 			"\nconnections 2 idle, 1 busy, 0/s accepted\n",
-			"4 failed handshakes, 5 handshakes wait",
+			"4 failed handshakes, 4 refused by slow, 5 handshakes wait",
+			"process     50 % of a CPU, 32 MiB memory, 0 B of it heap, 20 of 1024 files open,",
+			"9 lost lines of access logs", "reload refused ", "process 6: 12 connections, until ",
 			"25 %           0          0        0      0       0        0       0  0\n",
 			"1 held up by a handler\n", "main.compute main.go:3",
 			"   3         0.2        0       5     2.0 KiB     1 B  *:5432\n",

@@ -61,6 +61,14 @@ func much() *metrics.Snapshot {
 		{Site: site, Route: long, Status: [6]int64{2: 60, 4: 3, 5: 60}, Times: late, Spent: 3,
 			Cache: map[string]int64{"hit": 4711, "miss": 3}},
 		{Site: site, Route: "/unused", Status: [6]int64{2: 7}, Times: times}}
+	s.Routes[1].Codes = map[string]int64{"200": 60, "404": 3, "502": 58, "504": 2}
+	s.Process = metrics.Process{CPU: 90, Resident: 1 << 28, OpenFiles: 990, MaxFiles: 1024}
+	s.Reload = metrics.Reload{Configured: time.Now(), Last: time.Now(),
+		Error: "/etc/lwango/conf.d/shop.conf:12: route: prefix: missing"}
+	s.Logs = metrics.Logs{Access: 12, Error: 3}
+	s.Refusals = map[string]int64{"max_connections": 17, "slow": 4}
+	s.Draining = []metrics.Draining{{PID: 4294960, Since: time.Now(), Until: time.Now(),
+		Connections: 12}}
 	s.Cache = &metrics.Cache{MemoryObjects: 31, DiskBytes: 2048, Damaged: 7}
 	s.Upstreams = []metrics.Upstream{
 		{Site: site, Route: long, Address: "app-1.backend.internal.example.org:8080", Up: true,
@@ -143,7 +151,8 @@ func TestStatusPage(t *testing.T) {
 		{"little", little, []string{"Loops"}, []string{"Routes", "Upstreams", "Cache", "Streams", "Topics",
 			"Certificates", "Stalls", "undefined", "NaN"}},
 		{"much", much, []string{"Routes", "4,711", "31 answers", "2.0 KiB", "drained", "failed", "held up",
-			"20,576", "60 (49 %)", "> 17 s", "Mirror", "Topics", "Certificates", "Stalls",
+			"20,576", "60 (49 %)", "> 17 s", "502:\u00a058, 504:\u00a02", "Replaced processes", "lost lines of the log",
+			"of 1,024", "refused: max_connections", "Mirror", "Topics", "Certificates", "Stalls",
 			"1 other had no request", "Upstream app-2.backend.internal.example.org:8080 has failed."},
 			[]string{"/unused", "undefined", "NaN"}},
 	} {
