@@ -98,6 +98,15 @@ type AccessEntry struct {
 // parsed, or its line comes after it, as that of a connection that a handler has taken over.
 func (e *AccessEntry) Layer() (r RequestLayer, ok bool) { return RequestLayer{e.req}, e.req != nil }
 
+// AnswerField returns the first field of that name of the answer, as handlers and layers have set
+// it; nil: there is none, or Layer has no request. It is for the time of the call of LogRequest.
+func (e *AccessEntry) AnswerField(name string) []byte {
+	if e.req == nil {
+		return nil
+	}
+	return []byte(e.req.x.resp.header.Get(name))
+}
+
 const (
 	loggedText = 1 << 10
 	loggedLine = 256
@@ -150,9 +159,13 @@ func (x *exchange) accessLog() AccessLog {
 	return x.set.AccessLog
 }
 
-// LogTo gives the request's line to another access log than Config's. All access logs of a
-// server share one count of rounds (see Share), since a connection has one Share.
-func (r RequestLayer) LogTo(log AccessLog) { r.log = log }
+// LogTo gives the request's line to another access log than Config's, and returns the one that it
+// would have gone to; nil: Config's. All access logs of a server share one count of rounds (see
+// Share), since a connection has one Share.
+func (r RequestLayer) LogTo(log AccessLog) (before AccessLog) {
+	before, r.log = r.log, log
+	return before
+}
 
 // upstream is what the access log says of the upstream that was asked.
 type upstream struct {

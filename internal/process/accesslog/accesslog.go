@@ -15,6 +15,8 @@
 //	trusted.go    opening files as root in folders of other users
 //	line.go       lines in NCSA's formats
 //	format.go     JSON, and formats with placeholders
+//	members.go    JSON with members of the configuration
+//	condition.go  which requests have a line
 //	escape.go     escapes, so that no client can forge a line
 //	stream.go     lines of connections that do not speak HTTP
 //	cut.go        how long a line may be
@@ -31,6 +33,7 @@ import (
 	"strings"
 
 	"github.com/lwango/lwango/conn"
+	"github.com/lwango/lwango/handlers"
 	"github.com/lwango/lwango/internal/base/confpath"
 	"github.com/lwango/lwango/internal/base/settings"
 	"github.com/lwango/lwango/internal/modules/placeholder"
@@ -38,16 +41,27 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Config is an [access_log], of the server or of a site.
+// Config is an [access_log], of the server, of a site or of a route.
 type Config struct {
 	Table settings.Table `toml:",table"`
+	On    *bool          `toml:",switch"` // false: no lines
 	// Path is a file, "stderr:", "stdout:", "journald:", or "syslog:" and an address.
 	Path string `toml:"path"`
 	// Format is "common", "combined", "json", or a text with placeholders.
 	Format string `toml:"format"`
+	// JSON is in the place of format, for an object a line: its members, which are texts with
+	// placeholders.
+	JSON map[string]string `toml:"json"`
+	// If is a text with placeholders; requests for which it is empty, or "0", have no line.
+	If string `toml:"if"`
+	// Statuses are those of requests that have a line, such as "5xx" or "404"; without any, all.
+	Statuses []string `toml:"statuses"`
 
-	line       lineFormat       // of Format
+	line       lineFormat       // of all these keys
 	connection connectionFormat // the same, for the log of a stream
+
+	form, condition lineFormat // of Format or JSON, and of If; nil: it has none
+	chosen          *choice    // of Statuses; nil: all are
 
 	// Logs.Use sets these before a request can arrive.
 	to   *writer // of Path; nil: lines are dropped
@@ -62,6 +76,9 @@ func (c *Config) LogRequest(l *loop.Loop, e *conn.AccessEntry) bool {
 	return c.to == nil || c.to.add(l, e, c.line)
 }
 
+// Off reports whether there are to be no lines.
+func (c *Config) Off() bool { return c.On != nil && !*c.On }
+
 // HasRoom implements conn.AccessLog.
 func (c *Config) HasRoom(_ *loop.Loop, s conn.Share) bool { return c.to == nil || c.to.hasRoom(s) }
 
@@ -73,15 +90,58 @@ func (c *Config) Middleware(next conn.Handler) conn.Handler {
 	}
 }
 
+// RouteMiddleware is the layer of a route that has an access log of its own. It leaves nothing
+// behind if a rule of the route rewrites the request.
+func (c *Config) RouteMiddleware(next conn.Handler) conn.Handler {
+	return func(req *conn.Request, resp *conn.Response) int {
+		before := req.Layer().LogTo(c)
+		status := next(req, resp)
+		if status == handlers.Again {
+			req.Layer().LogTo(before)
+		}
+		return status
+	}
+}
+
 // Check checks the keys, and reports errors at the table of the file. Relative paths begin in dir.
-// Unset keys come from all, the server-wide log, which may be nil. texts has the maps
+// Unset keys come from all, the log of the site or the server, which may be nil. texts has the maps
 // of the configuration.
 func (c *Config) Check(dir string, all *Config, texts *placeholder.Maps) {
+	if c.Off() {
+		return
+	}
+	if all == nil || all.Off() {
+		all = nil
+	} else {
+		c.form, c.condition, c.chosen = all.form, all.condition, all.chosen
+	}
 	var err error
-	if !c.Table.Has("format") && all != nil {
-		c.line = all.line
-	} else if c.line, err = parseFormat(c.Format, texts); err != nil {
-		c.Table.Errorf("format", "%v", err)
+	switch {
+	case c.Table.Has("json"):
+		if c.Table.Has("format") {
+			c.Table.Errorf("json", "has the members of a line, and format its text; expected one of them")
+		}
+		if c.form, err = parseMembers(c.JSON, texts); err != nil {
+			c.Table.Errorf("json", "%v", err)
+		}
+	case c.Table.Has("format") || all == nil:
+		if c.form, err = parseFormat(c.Format, texts); err != nil {
+			c.Table.Errorf("format", "%v", err)
+		}
+	}
+	if c.Table.Has("if") {
+		if c.condition, err = parseCondition(c.If, texts); err != nil {
+			c.Table.Errorf("if", "%v", err)
+		}
+	}
+	if c.Table.Has("statuses") {
+		if c.chosen, err = parseStatuses(c.Statuses); err != nil {
+			c.Table.Errorf("statuses", "%v", err)
+		}
+	}
+	c.line = c.form
+	if c.condition != nil || c.chosen != nil {
+		c.line = onlyIf(c.form, c.condition, c.chosen)
 	}
 	c.checkPath(dir, all)
 }

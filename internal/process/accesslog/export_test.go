@@ -61,3 +61,25 @@ func (c *Config) Flush() {
 		c.to.halfFull <- struct{}{}
 	}
 }
+
+// LineOfKeys is LineOf for the keys json, if and statuses. The line of a request without one is
+// empty.
+func LineOfKeys(members map[string]string, condition string,
+	statuses []string) (func(*conn.AccessEntry) []byte, error) {
+	form, err := parseMembers(members, nil)
+	if err != nil {
+		return nil, err
+	}
+	chosen, err := parseStatuses(statuses)
+	if err != nil {
+		return nil, err
+	}
+	var only lineFormat
+	if condition != "" {
+		if only, err = parseCondition(condition, nil); err != nil {
+			return nil, err
+		}
+	}
+	line, c := onlyIf(form, only, chosen), new(clock)
+	return func(e *conn.AccessEntry) []byte { return line.append(nil, e, c) }, nil
+}

@@ -31,26 +31,77 @@ func partField(texts *placeholder.Maps, name string) lineFormat {
 		if req, ok := e.Layer(); ok {
 			c.part = placeholder.Append(c.part, req.Request, text)
 		}
-		if len(c.part) == 0 {
-			return append(b, '-')
-		}
-		return appendEscaped(b, c.part, &plainWord, c.limit) // a space would look like an end
+		return c.appendWord(b, c.part)
 	}
+}
+
+// answerField is the format of a field of the answer, as the handlers have set it. A connection
+// that was taken over, and a request that could not be parsed, has none.
+func answerField(name string) lineFormat {
+	return func(b []byte, e *entry, c *clock) []byte { return c.appendWord(b, e.AnswerField(name)) }
+}
+
+// appendWord appends a text of others, in which a space would look like its end.
+func (c *clock) appendWord(b []byte, text []byte) []byte {
+	switch {
+	case c.raw:
+		return append(b, text...)
+	case len(text) == 0:
+		return append(b, '-')
+	}
+	return appendEscaped(b, text, &plainWord, c.limit)
+}
+
+// answerNames stands for the placeholders of fields of the answer.
+const answerNames = "answer.*"
+
+// knownTo returns the names of all placeholders.
+func knownTo(texts *placeholder.Maps) []string {
+	known := append(Names(), answerNames)
+	for _, name := range texts.Names() {
+		if logFields[name] == nil {
+			known = append(known, name)
+		}
+	}
+	return known
+}
+
+// fieldOf returns the format of a placeholder, of knownTo.
+func fieldOf(name string, texts *placeholder.Maps) lineFormat {
+	if f := logFields[name]; f != nil {
+		return f
+	}
+	if field, ok := strings.CutPrefix(name, strings.TrimSuffix(answerNames, "*")); ok {
+		return answerField(field)
+	}
+	return partField(texts, name)
 }
 
 // logFields are the placeholders of formats.
 var logFields = map[string]lineFormat{
 	"remote": func(b []byte, e *entry, _ *clock) []byte { return appendRemote(b, e.Remote) },
 	"user": func(b []byte, e *entry, c *clock) []byte {
+		if c.raw {
+			return append(b, e.User...)
+		}
 		return appendUser(b, e.User, c.limit)
 	},
 	"time": func(b []byte, e *entry, c *clock) []byte {
 		return append(b, c.common(e.Time)...)
 	},
 	"time_iso8601": func(b []byte, e *entry, c *clock) []byte { return c.appendISO(b, e.Time) },
-	"request":      func(b []byte, e *entry, c *clock) []byte { return appendRequest(b, e, c.limit) },
-	"scheme":       textField(scheme),
-	"duration":     func(b []byte, e *entry, _ *clock) []byte { return appendSeconds(b, e.Duration) },
+	"request": func(b []byte, e *entry, c *clock) []byte {
+		switch {
+		case !c.raw:
+			return appendRequest(b, e, c.limit)
+		case e.Method == "":
+			return append(b, e.Line...)
+		}
+		b = append(append(append(b, e.Method...), ' '), e.Target...)
+		return append(append(b, ' '), e.Proto...)
+	},
+	"scheme":   textField(scheme),
+	"duration": func(b []byte, e *entry, _ *clock) []byte { return appendSeconds(b, e.Duration) },
 
 	"method":           textField(func(e *entry) string { return e.Method }),
 	"target":           textField(func(e *entry) []byte { return e.Target }),
@@ -73,11 +124,14 @@ var logFields = map[string]lineFormat{
 	"bytes":          numberField(func(e *entry) int64 { return e.Bytes }),
 	"bytes_in":       numberField(func(e *entry) int64 { return e.Received }),
 	"upstream_tries": numberField(func(e *entry) int64 { return int64(e.UpstreamTries) }),
-	"close": func(b []byte, e *entry, _ *clock) []byte {
-		if e.CloseCode == 0 {
-			return append(b, '-')
+	"close": func(b []byte, e *entry, c *clock) []byte {
+		switch {
+		case e.CloseCode != 0:
+			return strconv.AppendInt(b, int64(e.CloseCode), 10)
+		case c.raw:
+			return b
 		}
-		return strconv.AppendInt(b, int64(e.CloseCode), 10)
+		return append(b, '-')
 	},
 
 	"upstream_connect":    secondsField(func(e *entry) time.Duration { return e.UpstreamConnect }),
@@ -86,7 +140,12 @@ var logFields = map[string]lineFormat{
 }
 
 func textField[T string | []byte](of func(*entry) T) lineFormat {
-	return func(b []byte, e *entry, c *clock) []byte { return appendOrDash(b, of(e), c.limit) }
+	return func(b []byte, e *entry, c *clock) []byte {
+		if c.raw {
+			return append(b, of(e)...)
+		}
+		return appendOrDash(b, of(e), c.limit)
+	}
 }
 
 func numberField(of func(*entry) int64) lineFormat {
@@ -94,11 +153,14 @@ func numberField(of func(*entry) int64) lineFormat {
 }
 
 func secondsField(of func(*entry) time.Duration) lineFormat {
-	return func(b []byte, e *entry, _ *clock) []byte {
-		if of(e) <= 0 {
-			return append(b, '-')
+	return func(b []byte, e *entry, c *clock) []byte {
+		switch d := of(e); {
+		case d > 0:
+			return appendSeconds(b, d)
+		case c.raw:
+			return b
 		}
-		return appendSeconds(b, of(e))
+		return append(b, '-')
 	}
 }
 
@@ -113,19 +175,9 @@ func parseFormat(format string, texts *placeholder.Maps) (lineFormat, error) {
 	case "json":
 		return appendJSON, nil
 	}
-	known := Names()
-	for _, name := range texts.Names() {
-		if logFields[name] == nil {
-			known = append(known, name)
-		}
-	}
+	known := knownTo(texts)
 	line, err := parseText(format, `"combined", "common", "json"`, known,
-		func(name string) lineFormat {
-			if f := logFields[name]; f != nil {
-				return f
-			}
-			return partField(texts, name)
-		})
+		func(name string) lineFormat { return fieldOf(name, texts) })
 	if foreign := template.Foreign(format); err == nil && foreign != "" {
 		err = fmt.Errorf("%s: placeholders are written in braces (known: %s)", foreign,
 			template.List(known))

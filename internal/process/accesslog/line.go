@@ -88,6 +88,11 @@ type clock struct {
 	limit int // of a text that a client wrote, in bytes as the line has it
 
 	part []byte // of a request, not yet escaped
+
+	// While raw is set, placeholders are appended without escapes, to value, and nothing for those
+	// that have none.
+	raw   bool
+	value []byte
 }
 
 // secondText is the text of a second.

@@ -59,7 +59,7 @@ type Sinks map[string]sink
 func (l *Logs) Open(tables []*Config) (_ Sinks, err error) {
 	sinks := Sinks{}
 	for _, c := range tables {
-		if sinks[c.Path] != nil {
+		if c.Off() || sinks[c.Path] != nil {
 			continue
 		}
 		if sinks[c.Path], err = openSink(c.Path, accessLines, l.log); err != nil {
@@ -88,10 +88,13 @@ func (l *Logs) Use(tables []*Config, sinks Sinks) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for _, c := range tables {
+		if c.hook = l.hook; c.Off() {
+			continue
+		}
 		if l.open[c.Path] == nil {
 			l.open[c.Path] = newWriter(c.Path, sinks[c.Path], &l.shared, l.log)
 		}
-		c.to, c.hook = l.open[c.Path], l.hook
+		c.to = l.open[c.Path]
 	}
 }
 

@@ -46,6 +46,17 @@ func (c *Config) LogConnection(l *loop.Loop, e *Connection) {
 // CheckStream is Check for the log of a [[stream]], whose lines have other fields. Only the path
 // comes from all.
 func (c *Config) CheckStream(dir string, all *Config) {
+	if c.Off() {
+		return
+	}
+	for _, key := range []string{"json", "if", "statuses"} {
+		if c.Table.Has(key) {
+			c.Table.Errorf(key, "is for requests; a stream has connections")
+		}
+	}
+	if all != nil && all.Off() {
+		all = nil
+	}
 	c.checkPath(dir, all)
 	var err error
 	if c.connection, err = parseConnectionFormat(c.Format); err != nil {

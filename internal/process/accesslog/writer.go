@@ -163,6 +163,10 @@ func (w *writer) add(l *loop.Loop, e *conn.AccessEntry, line lineFormat) bool {
 	before := len(b.lines)
 	b.lines = line.append(b.lines, e, &b.clock)
 	after := len(b.lines)
+	if after == before { // the request is to have no line
+		b.mu.Unlock()
+		return true
+	}
 	if n := after - before; n > (bufferSize-before)/8 {
 		b.lines = b.lines[:before]
 		b.dropped++

@@ -216,14 +216,34 @@ func (c *Config) checkMaps() {
 }
 
 func (c *Config) checkAccessLogs() {
-	if c.AccessLog != nil {
-		c.AccessLog.Check(c.Dir, nil, c.values)
+	// of checks a log within outer, which stands in t, and returns the one that is in force there.
+	of := func(t settings.Table, a, outer *accesslog.Config) *accesslog.Config {
+		if a == nil {
+			return outer
+		}
+		if hasKeys(t, a, outer) {
+			a.Check(c.Dir, outer, c.values)
+		}
+		return a
 	}
+	all := of(c.Table, c.AccessLog, nil)
 	for _, s := range c.Sites {
-		if s.AccessLog != nil {
-			s.AccessLog.Check(c.Dir, c.AccessLog, c.values)
+		own := of(s.Table, s.AccessLog, all)
+		for _, r := range s.Routes {
+			of(r.Rest, r.AccessLog, own)
 		}
 	}
+}
+
+// hasKeys reports whether a, of the table t, has any keys, and if not so, reports an error: it is
+// true where no outer log has any.
+func hasKeys(t settings.Table, a, outer *accesslog.Config) bool {
+	if a.On != nil && *a.On && (outer == nil || outer.Off()) {
+		t.Errorf("access_log", "true stands for the keys of the log further out, and there is none; "+
+			"expected a table, or false")
+		return false
+	}
+	return true
 }
 
 // AccessLogs returns the tables [access_log] that are in force.
@@ -237,6 +257,11 @@ func (c *Config) AccessLogs() (all []*accesslog.Config) {
 	for _, s := range c.Sites {
 		if s.AccessLog != nil {
 			all = append(all, s.AccessLog)
+		}
+		for _, r := range s.Routes {
+			if r.AccessLog != nil {
+				all = append(all, r.AccessLog)
+			}
 		}
 	}
 	for i := range c.Streams {

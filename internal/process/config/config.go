@@ -96,7 +96,7 @@ type Config struct {
 	Headers map[string][]string `toml:"headers"`
 	// Listeners are the addresses to listen at; without any, *:8080.
 	Listeners []Listener `toml:"listener"`
-	// AccessLog has a line for each request.
+	// AccessLog has a line for each request: a table, or false.
 	AccessLog *accesslog.Config `toml:"access_log"`
 	// ErrorLog is the log of the server itself.
 	ErrorLog ErrorLog `toml:"error_log"`
@@ -313,7 +313,7 @@ type Site struct {
 	Scheme string `toml:"scheme" oneof:"http https"`
 	// Routes are the routes; the longest prefix wins.
 	Routes []Route `toml:"route"`
-	// AccessLog is for the site's requests, instead of the server's.
+	// AccessLog is for the site's requests, instead of the server's: a table, or false.
 	AccessLog *accesslog.Config `toml:"access_log"`
 	TLS       certs.Site        `toml:",inline"`
 	HTTPS     https.Settings    `toml:",inline"`
@@ -335,6 +335,8 @@ type Route struct {
 	Module string `toml:"module"`
 	// Handler is a compiled-in handler that answers, instead of a module.
 	Handler string `toml:"handler"`
+	// AccessLog is for the route's requests, instead of the site's or the server's: a table, or false.
+	AccessLog *accesslog.Config `toml:"access_log"`
 	// Internal hides the route from clients, which get 404: only an application leads to it, by
 	// accel_redirect, or a rule, an error page, or auth.
 	Internal bool           `toml:"internal"`

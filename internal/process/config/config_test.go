@@ -185,7 +185,7 @@ t.conf:4: listener.owner: is for the file of a unix: address`},
 t.conf:2: access_log.format: expected "combined", "common", "json" or a text with placeholders (known: ` +
 				`{bytes}, {bytes_in}, {cache}, {cert_fingerprint}, {cert_subject}, {cert_verify}, {close}, {duration}, {host}, {method}, {proto}, {referer}, {remote}, {request}, ` +
 				`{request_id}, {scheme}, {status}, {target}, {time}, {time_iso8601}, {tls_cipher}, {tls_version}, {upstream}, {upstream_address}, {upstream_connect}, ` +
-				`{upstream_first_byte}, {upstream_split}, {upstream_time}, {upstream_tries}, {user}, {user_agent}, {uri}, {query}, {path}, {rest}, {prefix}, {port}, {address}, {id}, {cert_issuer}, {cert_serial}, {field.*}, {cookie.*}, {query.*}), found "jsn"`},
+				`{upstream_first_byte}, {upstream_split}, {upstream_time}, {upstream_tries}, {user}, {user_agent}, {answer.*}, {uri}, {query}, {path}, {rest}, {prefix}, {port}, {address}, {id}, {cert_issuer}, {cert_serial}, {field.*}, {cookie.*}, {query.*}), found "jsn"`},
 		{"places of access logs",
 			"[access_log]\npath = \"stderr:x\"\n[[site]]\nhost = \"a\"\n[site.access_log]\npath = " +
 				"\"syslog:host\"\n" +
@@ -206,6 +206,14 @@ t.conf:22: site.access_log.path: missing; expected the path of a file`},
 			`t.conf:2: error_log.format: expected "text" or "json", found "jsn"
 t.conf:3: error_log.path: there is no folder DIR/none`},
 
+		{"access logs that are true",
+			"access_log = true\n[[site]]\nhost = \"a\"\naccess_log = true\n[[site.route]]\nprefix = \"/\"\n" +
+				"handler = \"echo\"\naccess_log = true\n[[stream]]\naddress = \"*:1\"\naccess_log = true\n" +
+				"[[stream.route]]\naddress = \"127.0.0.1:9\"",
+			`t.conf:1: access_log: true stands for the keys of the log further out, and there is none; expected a table, or false`},
+		{"access log of a stream with keys for requests", "[[stream]]\naddress = \"*:1\"\naccess_log = " +
+			"{ path = \"a\", if = \"{host}\" }\n[[stream.route]]\naddress = \"127.0.0.1:9\"",
+			`t.conf:3: stream.access_log.if: is for requests; a stream has connections`},
 		{"access log in no folder", "[access_log]\npath = \"none/log\"",
 			`t.conf:2: access_log.path: there is no folder DIR/none`},
 
@@ -228,7 +236,7 @@ t.conf:3: error_log.path: there is no folder DIR/none`},
 			`t.conf:2: access_log.path: open /: is a directory`},
 
 		{"access log as a string", "access_log = \"a.log\"",
-			`t.conf:1: access_log: expected a table, found the string "a.log"`},
+			`t.conf:1: access_log: expected a table, true or false, found the string "a.log"`},
 		{"TLS settings without TLS",
 			"[[listener]]\naddress = \"*:443\"\nmin_version = \"1.3\"\nclient_ca = \"x\"\nstrict_sni = true",
 			`t.conf:3: listener.min_version: needs the key tls beside it
@@ -344,7 +352,6 @@ t.conf:8: site.limit.headers: unknown key (it is the whole file's: write [header
 			"[[site]]\naddress = \"*:80\"\n[[site.route]]\nprefix = \"/\"\nmodule = \"proxy\"\n" +
 				"address = \"127.0.0.1:1\"\naccess_log = { path = \"a\" }\nhttps = \"redirect\"",
 			`t.conf:2: site.address: unknown key (it is a key of [[listener]], [debug], [[upstream]] and [[stream]])
-t.conf:7: site.route.access_log: unknown key (it is a key of [[stream]] and [[site]] and, with another meaning, of the whole file)
 t.conf:8: site.route.https: unknown key (it is a key of [[site]])`},
 		// Keys that contradict each other.
 		{"https on a site of https",

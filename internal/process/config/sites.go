@@ -131,6 +131,9 @@ func (c *Config) buildSites(s Source) (sites []builtSite) {
 			if m != nil && h != nil {
 				h = m(h)
 			}
+			if r.AccessLog != nil && h != nil {
+				h = r.AccessLog.RouteMiddleware(h)
+			}
 			if r.Internal && h != nil {
 				h = onlyInternal(h)
 			}

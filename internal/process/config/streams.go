@@ -29,7 +29,7 @@ func (c *Config) checkStreams(s Source) {
 		}
 		taken[at] = true
 		set.TLS.Check(certs.Context{Dir: c.Dir, ACME: c.TLS.ACME, Reader: c.reader, Log: s.Logger})
-		if set.AccessLog != nil {
+		if set.AccessLog != nil && hasKeys(set.Table, set.AccessLog, c.AccessLog) {
 			set.AccessLog.CheckStream(c.Dir, c.AccessLog)
 		}
 		path := func(p string) string {

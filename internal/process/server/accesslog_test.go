@@ -182,3 +182,83 @@ func TestAccessLogUnderWay(t *testing.T) {
 		t.Errorf("old: %q, new: %q", old, now)
 	}
 }
+
+// TestAccessLogOfRoutes: a route has a log of its own, or none, or lines by condition, and takes
+// what it does not say from its site, and that from the server. A request that a rule leads to
+// another route is logged there.
+func TestAccessLogOfRoutes(t *testing.T) {
+	dir := t.TempDir()
+	src := source()
+	src.File = filepath.Join(dir, "lwango.conf")
+	src.Modules.HandleFunc("answers", func(req *conn.Request, resp *conn.Response) int {
+		resp.Header().Set("X-Own", "a \"b\"")
+		if req.Path() == "/some/fails" {
+			return 500
+		}
+		return 204
+	})
+	s := serve(t, src, `threads = 1
+[[listener]]
+address = "127.0.0.1:0"
+[access_log]
+path = "all"
+format = "{target} {answer.x-own}"
+[[map]]
+name = "wanted"
+from = "{query.log}"
+values = { no = "0", "" = "" }
+default = "1"
+[[site]]
+[[site.route]]
+prefix = "/"
+handler = "answers"
+[[site.route]]
+prefix = "/off"
+handler = "answers"
+access_log = false
+[[site.route]]
+prefix = "/own"
+handler = "answers"
+access_log = { path = "own", json = { t = "{target}", s = "{status}", f = "{answer.X-Own}", c = "{cookie.id}" } }
+[[site.route]]
+prefix = "/some"
+handler = "answers"
+access_log = { statuses = ["5xx"] }
+[[site.route]]
+prefix = "/if"
+handler = "answers"
+access_log = { if = "{wanted}" }
+[[site.route]]
+prefix = "/moved"
+handler = "answers"
+access_log = false
+[[site.route.rule]]
+rewrite = "/x"
+[[site]]
+host = "quiet.test"
+access_log = false
+[[site.route]]
+prefix = "/"
+handler = "answers"
+[[site.route]]
+prefix = "/loud"
+handler = "answers"
+access_log = { path = "own", format = "{target}" }
+`)
+	for _, path := range []string{"/1", "/off", "/own?q=1", "/some/works", "/some/fails", "/if?log=yes",
+		"/if?log=no", "/if", "/moved"} {
+		ask(t, s.at, "a", path)
+	}
+	ask(t, s.at, "quiet.test", "/2")
+	ask(t, s.at, "quiet.test", "/loud")
+	s.end()
+	const own = ` a\x20\x22b\x22` + "\n"
+	for name, want := range map[string]string{
+		"all": "/1" + own + "/some/fails" + own + "/if?log=yes" + own + "/moved" + own,
+		"own": `{"f":"a \"b\"","s":204,"t":"/own?q=1"}` + "\n/loud\n",
+	} {
+		if got := must.Read(t, filepath.Join(dir, name)); got != want {
+			t.Errorf("%s: got\n%swant\n%s", name, got, want)
+		}
+	}
+}
