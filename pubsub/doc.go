@@ -52,4 +52,5 @@
 //	feed.go          Feed: messages from an engine
 //	catchup.go       how long a Feed waits for subscribers after an outage
 //	engine.go        Engine: what carries topics between processes
+//	storage.go       Storage: values that processes share
 package pubsub

@@ -103,6 +103,7 @@
 //
 //	doc.go        the package comment
 //	url.go        settings in the URL
+//	storage.go    values that processes share: pubsub.Storage
 //	tls.go        connections with TLS
 //	find.go       which server to connect to: one, by Sentinel, of a cluster
 //	engine.go     Engine: start, stop, what the hub asks

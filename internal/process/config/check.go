@@ -75,6 +75,16 @@ func (c *Config) checkACME(s Source, inFile bool) {
 	for i := range c.Sites {
 		a.Add(&c.Sites[i].TLS)
 	}
+	if a.Table.Has("storage") {
+		storer, ok := s.Broker.(pubsub.Storer)
+		if err := checkBroker(s.Broker, a.Storage); err != nil {
+			a.Table.Errorf("storage", "%v", err)
+		} else if !ok {
+			a.Table.Errorf("storage", "the broker of this program keeps no values")
+		} else {
+			a.OpenStorage = func() (certs.Storage, error) { return storer.Storage(a.Storage) }
+		}
+	}
 }
 
 // checkTLS reads the certificates of sites and listeners.

@@ -1,6 +1,8 @@
 package server
 
 import (
+	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -8,7 +10,6 @@ import (
 	"net/http"
 	"os"
 	"slices"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -384,7 +385,7 @@ func (s *server) connConfig() conn.Config {
 
 // challengePath is below which path an authority looks for the proof of a name (RFC 8555 section
 // 8.3).
-const challengePath = "/.well-known/acme-challenge/"
+var challengePath = []byte("/.well-known/acme-challenge/")
 
 // handler returns the router. Where certificates are obtained, the proofs of names come before it:
 // a site may redirect all clients of http, ask for passwords, or not be there yet.
@@ -394,15 +395,27 @@ func (s *server) handler() conn.Handler {
 		return route
 	}
 	return func(req *conn.Request, resp *conn.Response) int {
-		if s.obtainer.Proving() && !req.Secure() {
-			token, ok := strings.CutPrefix(string(req.Layer().PathView()), challengePath)
-			if text, proof := s.obtainer.Proof(token); ok && proof {
-				resp.Header().Set("Content-Type", "application/octet-stream")
-				resp.SetBody([]byte(text))
-				return http.StatusOK
-			}
+		near, far := s.obtainer.Proving()
+		if !near && !far || req.Secure() {
+			return route(req, resp)
 		}
-		return route(req, resp)
+		token, ok := bytes.CutPrefix(req.Layer().PathView(), challengePath)
+		if !ok || len(token) == 0 {
+			return route(req, resp)
+		}
+		text, ok := s.obtainer.Proof(string(token))
+		if !ok && far {
+			token := string(token)
+			text, _ = conn.Await(req, -1, func(ctx context.Context) (string, error) {
+				return s.obtainer.FarProof(ctx, token), nil
+			})
+		}
+		if text == "" {
+			return route(req, resp)
+		}
+		resp.Header().Set("Content-Type", "application/octet-stream")
+		resp.SetBody([]byte(text))
+		return http.StatusOK
 	}
 }
 

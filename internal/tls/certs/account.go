@@ -55,6 +55,11 @@ func (t *task) register(ctx context.Context, at *authority) (*session, error) {
 	if err := sysio.CheckTempDir(t.config.Folder); err != nil {
 		return nil, err
 	}
+	if t.shared != nil {
+		if err := t.storeKey(ctx, at.keyFile); err != nil {
+			return nil, err
+		}
+	}
 	key, err := t.accountKey(at.keyFile)
 	if err != nil {
 		return nil, err

@@ -46,8 +46,15 @@ type ACME struct {
 	// beside this file.
 	Cache string `toml:"cache"`
 
+	// Storage is the URL of a Redis, as that of [pubsub], by which several servers share what they
+	// obtain, and the keys of session tickets; without it they share nothing but Cache.
+	Storage string `toml:"storage"`
+
 	// Folder is below that of Cache, for the directory.
 	Folder string
+
+	// OpenStorage opens Storage; nil: there is none.
+	OpenStorage func() (Storage, error)
 
 	// Records are those of the program, for DNS without a command; nil: it has none.
 	Records TXTRecords
@@ -81,7 +88,8 @@ func (a *ACME) same(b *ACME) bool {
 	if a == nil || b == nil {
 		return a == b
 	}
-	return a.Email == b.Email && a.Folder == b.Folder && a.Authority.same(&b.Authority) &&
+	return a.Email == b.Email && a.Storage == b.Storage && a.Folder == b.Folder &&
+		a.Authority.same(&b.Authority) &&
 		a.Fallback.same(b.Fallback) && a.DNS.same(b.DNS) && slices.Equal(a.Domains, b.Domains) &&
 		slices.Equal(a.Challenges, b.Challenges)
 }

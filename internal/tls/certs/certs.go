@@ -19,6 +19,7 @@
 //	pause.go        for how long a failed attempt is not repeated, over restarts
 //	renewal.go      when the authority wants a certificate to be renewed
 //	lock.go         the lock that lets one process at a time obtain certificates
+//	storage.go      Storage: what several servers share
 //	account.go      an authority and the account there
 //	order.go        an order of ACME
 //	challenge.go    proofs of names by tls-alpn-01 and http-01

@@ -1,6 +1,7 @@
 package certs
 
 import (
+	"context"
 	"crypto/rand"
 	"crypto/sha256"
 	"crypto/tls"
@@ -54,8 +55,17 @@ func (p *proofs) prove(c acme.Challenge) (withdraw func(), err error) {
 	return nil, fmt.Errorf("there is no challenge %q", c.Type)
 }
 
-// Proving reports whether an authority may look for a proof by http just now. It is cheap.
-func (o *Obtainer) Proving() bool { return o.proofs.open.Load() > 0 }
+// Proving reports whether an authority may look for a proof by http just now, of this server or,
+// if far, of another one. It is cheap.
+func (o *Obtainer) Proving() (near, far bool) {
+	return o.proofs.open.Load() > 0, o.shared.Load() != nil
+}
+
+// FarProof returns the proof of another server for a token; "": there is none. It waits for the
+// storage, for seconds at most.
+func (o *Obtainer) FarProof(ctx context.Context, token string) string {
+	return o.shared.Load().proof(ctx, token)
+}
 
 // Proof returns the proof for a token of the challenge http-01 (RFC 8555 section 8.3).
 func (o *Obtainer) Proof(token string) (text string, ok bool) {
@@ -72,7 +82,15 @@ func (o *Obtainer) answer(hello *tls.ClientHelloInfo) *tls.Config {
 	if len(hello.SupportedProtos) != 1 || hello.SupportedProtos[0] != handshake.ChallengeProtocol {
 		return nil
 	}
-	answer, ok := o.proofs.certs.Load(strings.ToLower(hello.ServerName))
+	name := strings.ToLower(hello.ServerName)
+	answer, ok := o.proofs.certs.Load(name)
+	if proof := ""; !ok {
+		if proof = o.shared.Load().proof(hello.Context(), name); proof != "" {
+			var err error
+			answer, err = proofCertificate(name, proof)
+			ok = err == nil
+		}
+	}
 	if !ok {
 		return nil // crypto/tls finds no protocol then
 	}

@@ -9,15 +9,17 @@ import (
 	"slices"
 	"strings"
 	"sync/atomic"
+	"weak"
 
 	"github.com/lwango/lwango/internal/base/ascii"
 )
 
 // ListenerConfig returns the tls.Config of a listener. Each handshake uses the Offer that current
 // has at its time. The returned one stays over reloads, and with it the keys of session
-// tickets, so a reload costs no client its session.
+// tickets, so a reload costs no client its session. With a Storage, several servers have the same
+// keys.
 func (o *Obtainer) ListenerConfig(current *atomic.Pointer[Offer]) *tls.Config {
-	return &tls.Config{GetConfigForClient: func(hello *tls.ClientHelloInfo) (*tls.Config, error) {
+	config := &tls.Config{GetConfigForClient: func(hello *tls.ClientHelloInfo) (*tls.Config, error) {
 		if answer := o.answer(hello); answer != nil {
 			return answer, nil
 		}
@@ -35,6 +37,13 @@ func (o *Obtainer) ListenerConfig(current *atomic.Pointer[Offer]) *tls.Config {
 		}
 		return OfferHTTP1(own), err
 	}}
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.listeners = append(o.listeners, weak.Make(config))
+	if len(o.tickets) > 0 {
+		config.SetSessionTicketKeys(o.tickets)
+	}
+	return config
 }
 
 // OfferHTTP1 returns c, or a copy of it that offers HTTP/1.1, too; and HTTP/2, if c names no

@@ -3,12 +3,16 @@ package certs
 import (
 	"cmp"
 	"context"
+	"crypto/tls"
 	"crypto/x509"
 	"errors"
 	"fmt"
 	"log/slog"
 	"slices"
+	"sync"
+	"sync/atomic"
 	"time"
+	"weak"
 )
 
 // Obtainer obtains certificates, and renews them, by ACME (RFC 8555). It writes the certificates as
@@ -24,7 +28,12 @@ type Obtainer struct {
 	options Options
 	log     *slog.Logger
 	proofs  proofs
-	task    *task // nil: none has begun
+	shared  atomic.Pointer[shared] // nil: this server shares nothing
+	task    *task                  // nil: none has begun
+
+	mu        sync.Mutex
+	tickets   [][32]byte                 // keys of session tickets; nil: each listener has its own
+	listeners []weak.Pointer[tls.Config] // which ListenerConfig has returned
 }
 
 // Options are for tests; all may be zero.
@@ -39,6 +48,9 @@ type Options struct {
 	// FinishLimit is how long an Obtainer that was told to end still waits for a certificate that the
 	// authority is issuing: authorities limit how many they issue. 0: 10 s.
 	FinishLimit time.Duration
+
+	// StorageEvery is how often a server looks for what others have stored. 0: a minute.
+	StorageEvery time.Duration
 }
 
 // NewObtainer returns an Obtainer that does nothing yet.
@@ -46,6 +58,7 @@ func NewObtainer(o Options, log *slog.Logger) *Obtainer {
 	o.LeastPause = cmp.Or(o.LeastPause, time.Minute)
 	o.MostPause = cmp.Or(o.MostPause, time.Hour)
 	o.FinishLimit = cmp.Or(o.FinishLimit, 10*time.Second)
+	o.StorageEvery = cmp.Or(o.StorageEvery, time.Minute)
 	return &Obtainer{News: make(chan struct{}, 1), options: o, log: log}
 }
 
@@ -71,7 +84,12 @@ func (o *Obtainer) Obtain(a *ACME) {
 		defer close(t.ended)
 		before.wait() // both may have the same folder
 		t.inherit(before)
+		t.share()
 		t.run(ctx)
+		if s := t.shared; s != nil {
+			o.shared.Store(nil)
+			s.Close()
+		}
 	}()
 	o.task = t
 }
@@ -98,6 +116,7 @@ type task struct {
 	// The goroutine's.
 	authorities []*authority
 	tried       map[string]*attempts // by entry of Domains
+	shared      *shared              // nil: there is no storage
 
 	left   bool // Leave was called; the Obtainer's
 	cancel context.CancelFunc
@@ -162,6 +181,9 @@ type attempts struct {
 func (t *task) run(ctx context.Context) {
 	for {
 		t.config.sweep()
+		if t.shared != nil {
+			t.reached(ctx, cmp.Or(t.exchange(ctx, t.config.Domains), t.shareTickets(ctx)))
+		}
 		var due []string
 		for _, domain := range t.config.Domains {
 			if a := t.tried[domain]; time.Now().Before(t.due(domain)) {
@@ -182,6 +204,9 @@ func (t *task) run(ctx context.Context) {
 			return
 		}
 		wake := time.Now().Add(reviewEvery)
+		if t.shared != nil {
+			wake = time.Now().Add(t.options.StorageEvery)
+		}
 		for domain, a := range t.tried {
 			at := t.due(domain)
 			if a.next.After(at) {
@@ -227,6 +252,33 @@ func (t *task) attempt(ctx context.Context, due []string) {
 		return
 	}
 	defer done()
+	if t.shared != nil {
+		held, unlock, err := t.lockStorage(ctx)
+		if err == nil {
+			defer unlock()
+			err = t.exchange(held, due)
+		}
+		if errors.Is(err, errLocked) {
+			t.log.Info("another server orders certificates, waiting for it", "domains", due)
+			for _, domain := range due {
+				t.tried[domain].next = time.Now().Add(min(lockTime/3, t.options.StorageEvery))
+			}
+			return
+		}
+		if err != nil {
+			t.postpone(ctx, err, due...)
+			return
+		}
+		ctx = held
+		due = slices.DeleteFunc(due, func(domain string) bool {
+			until := t.foreignPause(ctx, domain)
+			if !until.After(time.Now()) {
+				return false
+			}
+			t.tried[domain].next = until
+			return true
+		})
+	}
 	due = slices.DeleteFunc(due, func(domain string) bool {
 		return time.Now().Before(t.due(domain)) // another process has obtained it meanwhile
 	})
@@ -255,6 +307,9 @@ func (t *task) attempt(ctx context.Context, due []string) {
 			a.unwritten = nil
 			err = t.checkClock(domain)
 			t.tell()
+			if t.shared != nil {
+				t.reached(ctx, t.exchange(ctx, []string{domain}))
+			}
 		}
 		t.postpone(ctx, err, domain)
 	}
@@ -368,6 +423,7 @@ func (t *task) postpone(ctx context.Context, err error, domains ...string) {
 		longest = max(longest, wait)
 		if err != nil {
 			t.keepPause(domain)
+			t.storePause(ctx, domain, a.next)
 		} else {
 			t.dropPause(domain)
 		}

@@ -187,7 +187,20 @@ func (t *task) prove(ctx context.Context, c acme.Challenge) (withdraw func(), er
 	if c.Type == acme.ChallengeTypeDNS01 {
 		return t.config.DNS.prove(ctx, t, c)
 	}
-	return t.proofs.prove(c)
+	own, err := t.proofs.prove(c)
+	if err != nil || t.shared == nil {
+		return own, err
+	}
+	id := c.Token
+	if c.Type == acme.ChallengeTypeTLSALPN01 {
+		id = strings.ToLower(c.Identifier.Value)
+	}
+	also, err := t.shared.storeProof(ctx, id, c.KeyAuthorization)
+	if err != nil {
+		own()
+		return nil, err
+	}
+	return func() { own(); also() }, nil
 }
 
 // proofError says why a name could not be proved by a challenge.
