@@ -577,8 +577,7 @@ func (c *converter) errorPages(t *table, out *site, s *scope, prefix string) {
 		if len(d.args) < 2 || c.loggedIn[d] {
 			continue
 		}
-		page := d.arg(len(d.args) - 1)
-		codes := d.args[:len(d.args)-1]
+		page, codes := d.last()
 		if last := codes[len(codes)-1]; strings.HasPrefix(last, "=") {
 			c.left(d, "a page leaves the status as it is; rules and try_files lead elsewhere")
 			continue

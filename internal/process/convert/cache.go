@@ -17,12 +17,11 @@ func (c *converter) cache(r *route, s *scope, family string) {
 	t := new(table)
 	ttl := new(table)
 	for _, d := range s.find(family + "_cache_valid") {
-		time := d.arg(len(d.args) - 1)
+		time, codes := d.last()
 		dur := c.duration(d, time)
 		if dur == "" {
 			continue
 		}
-		codes := d.args[:len(d.args)-1]
 		if len(codes) == 0 {
 			codes = []string{"200", "301", "302"}
 		}

@@ -90,6 +90,9 @@ func File(name string) (text string, r *report, err error) {
 	if err != nil {
 		return "", nil, err
 	}
+	if err := checkLocations(all); err != nil {
+		return "", nil, err
+	}
 	res, r := convert(all, in.dir)
 	var b strings.Builder
 	fmt.Fprintf(&b, "# Made of %s by lwango convert; see docs/use/from-nginx.md.\n\n",

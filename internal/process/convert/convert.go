@@ -27,7 +27,9 @@ type converter struct {
 	loggedIn  map[*directive]bool // an error_page that auth has
 	out       result
 
-	largest int64 // of the sizes of bodies that sites allow, in bytes
+	prefix  string   // of the present route; "": none, a text may be for any
+	sets    []string // variables that are set to others, whose values are read
+	largest int64    // of the sizes of bodies that sites allow, in bytes
 
 	into *table // whose comments have what is not carried over
 }

@@ -26,8 +26,7 @@ func (c *converter) files(out *site, s *server, r *route, l *location, all []*lo
 
 // folder returns the folder of the files of a location, for paths below its prefix.
 func (c *converter) folder(l *location) (string, bool) {
-	s := l.scope
-	if alias := s.own("alias"); len(alias) > 0 {
+	if alias := l.scope.own("alias"); len(alias) > 0 {
 		d := alias[0]
 		switch {
 		case strings.Contains(d.arg(0), "$"):
@@ -48,18 +47,9 @@ func (c *converter) folder(l *location) (string, bool) {
 		}
 		return path, true
 	}
-	root := c.prefixPath("html")
-	d := s.last("root")
-	if d == nil && l.implied {
+	root, ok := c.rootOf(l)
+	if !ok {
 		return "", false
-	}
-	if d != nil {
-		if value, err := c.text(s, d.arg(0), nil); err != nil || strings.Contains(value, "{") {
-			c.left(d, "a folder has no variables: a site for each name, or a program of its own")
-			return "", false
-		} else {
-			root = c.prefixPath(value)
-		}
 	}
 	switch {
 	case l.mod == "@" || l.prefix() == "/":
@@ -68,6 +58,20 @@ func (c *converter) folder(l *location) (string, bool) {
 		return filepath.Join(root, filepath.Dir(l.uri)), true
 	}
 	return filepath.Join(root, l.prefix()), true
+}
+
+// rootOf returns the folder that root names for a location.
+func (c *converter) rootOf(l *location) (root string, ok bool) {
+	d := l.scope.last("root")
+	if d == nil {
+		return c.prefixPath("html"), !l.implied
+	}
+	root, err := c.text(l.scope, d.arg(0), nil)
+	if err != nil || strings.Contains(root, "{") {
+		c.left(d, "a folder has no variables: a site for each name, or a program of its own")
+		return "", false
+	}
+	return c.prefixPath(root), true
 }
 
 // index returns the files that stand for a folder.
@@ -154,9 +158,9 @@ func (c *converter) try(out *site, r *route, l *location, d *directive) {
 		c.left(d, "expected files and what comes in their place")
 		return
 	}
-	last := d.args[len(d.args)-1]
+	last, files := d.last()
 	folders := false
-	for _, a := range d.args[:len(d.args)-1] {
+	for _, a := range files {
 		ending, isFile := strings.CutPrefix(a, "$uri")
 		switch {
 		case a == "$uri":
@@ -230,7 +234,7 @@ func (c *converter) lead(out *site, rule *table, l *location, d *directive, last
 		c.left(d, err.Error())
 		return false
 	}
-	if !strings.HasPrefix(to, "/") && !strings.HasPrefix(to, "{prefix}") {
+	if !strings.HasPrefix(to, "/") {
 		c.left(d, "expected a path behind the files")
 		return false
 	}

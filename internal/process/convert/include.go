@@ -13,6 +13,9 @@ const (
 	maxText  = 8 << 20 // of all files together, in bytes
 	maxFiles = 2000    // that are included, a file that is included twice counted twice
 	maxDepth = 16      // of files that include each other
+
+	maxDirectives = 200_000
+	maxLocations  = 2000 // of a server
 )
 
 // reader reads a configuration with all that it includes.
@@ -91,7 +94,10 @@ func readText(file string, most int) (string, error) {
 // splice puts included directives in the place of each include.
 func (r *reader) splice(all []*directive) (out []*directive, err error) {
 	for _, d := range all {
-		r.seq++
+		if r.seq++; r.seq > maxDirectives {
+			return nil, fmt.Errorf("%s:%d: there are more than %d directives", d.file, d.line,
+				maxDirectives)
+		}
 		d.seq = r.seq
 		switch {
 		case d.name == "include" && len(d.args) == 1:
@@ -143,4 +149,30 @@ func (r *reader) include(d *directive) ([]*directive, error) {
 		all = append(all, included...)
 	}
 	return all, nil
+}
+
+// checkLocations refuses a server with very many locations, each of which is compared with all
+// others.
+func checkLocations(all []*directive) error {
+	for _, d := range all {
+		if d.name == "http" {
+			if err := checkLocations(d.block); err != nil {
+				return err
+			}
+		}
+		if d.name == "server" && countLocations(d.block) > maxLocations {
+			return fmt.Errorf("%s:%d: a server has more than %d locations", d.file, d.line,
+				maxLocations)
+		}
+	}
+	return nil
+}
+
+func countLocations(all []*directive) (n int) {
+	for _, d := range all {
+		if d.name == "location" {
+			n += 1 + countLocations(d.block)
+		}
+	}
+	return n
 }

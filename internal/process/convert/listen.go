@@ -2,6 +2,7 @@ package convert
 
 import (
 	"net"
+	"net/netip"
 	"slices"
 	"strconv"
 	"strings"
@@ -93,6 +94,13 @@ func (c *converter) listenAt(s *server, d *directive, dual map[string]bool) {
 			a = "*:" + port
 		}
 	}
+	host, _, err := net.SplitHostPort(a)
+	if err == nil && host != "*" && host != "localhost" && !strings.HasPrefix(a, "unix:") {
+		if _, err := netip.ParseAddr(host); err != nil {
+			c.left(d, "an address is an IP address, or localhost")
+			return
+		}
+	}
 	if slices.Contains(d.args, "quic") || slices.Contains(d.args, "http3") {
 		c.left(d, "HTTP/3 is not spoken")
 		return
@@ -103,7 +111,7 @@ func (c *converter) listenAt(s *server, d *directive, dual map[string]bool) {
 		c.listeners = append(c.listeners, &listener{address: a})
 	}
 	l := c.listeners[i]
-	for _, arg := range d.args[min(1, len(d.args)):] {
+	for _, arg := range d.rest(1) {
 		switch arg {
 		case "ssl":
 			l.ssl = true

@@ -20,7 +20,10 @@ type location struct {
 	// location or one around it. A longer prefix than that of such a location is early as well, so
 	// that its route is found.
 	early bool
-	fixed bool // early because of ^~ at this location or one around it
+
+	patterns []string // of the scripts that it is for, see scripts
+	isPHP    bool
+	fixed    bool // early because of ^~ at this location or one around it
 
 	implied bool // nginx has no block for it
 }
@@ -77,6 +80,7 @@ func (c *converter) fillSite(out *site, s *server) {
 	}
 	c.locations = locations
 	c.named(out, locations)
+	c.prefix = "/"
 	returns := c.siteRules(out, s, len(locations) > 0)
 	if returns != nil {
 		out.routes = append(out.routes, returns)
@@ -90,6 +94,7 @@ func (c *converter) fillSite(out *site, s *server) {
 			c.route(out, s, l, locations)
 		}
 	}
+	c.prefix = ""
 	c.around(out, s)
 	for _, r := range out.routes {
 		if r.from.at != s.at {
@@ -135,6 +140,7 @@ func (c *converter) collect(all *[]*location, s *scope, around *location) {
 			continue
 		}
 		*all = append(*all, l)
+		l.patterns, l.isPHP = l.findScripts()
 		l.fixed = l.mod == "^~" || l.mod == "" && around.fixed
 		c.collect(all, l.scope, l)
 	}
@@ -227,6 +233,10 @@ func (c *converter) route(out *site, s *server, l *location, all []*location) {
 		return // it stands where try_files leads to it
 	}
 	r := &route{from: l}
+	c.prefix = l.prefix()
+	if l.mod == "=" {
+		c.prefix = "" // nothing follows it
+	}
 	c.at(&r.table, func() {
 		if c.matching(r, l, all) && c.answers(out, s, r, l, all) {
 			out.routes = append(out.routes, r)

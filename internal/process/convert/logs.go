@@ -58,7 +58,7 @@ func (c *converter) accessLog(s *scope, all []*directive, set func(*table)) {
 	default:
 		t.set("path", c.prefixPath(path))
 	}
-	for _, a := range d.args[1:] {
+	for _, a := range d.rest(1) {
 		key, value, _ := strings.Cut(a, "=")
 		switch {
 		case value == "" && key != "combined":
@@ -76,7 +76,7 @@ func (c *converter) logFormat(t *table, s *scope, d *directive, name string) {
 			continue
 		}
 		f.done = true
-		args := f.args[1:]
+		args := f.rest(1)
 		if len(args) > 0 && strings.HasPrefix(args[0], "escape=") {
 			args = args[1:]
 		}

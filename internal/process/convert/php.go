@@ -9,7 +9,9 @@ import (
 
 // scripts returns which scripts a location with fastcgi_pass is for: those of the patterns, or all
 // that are called .php. It is not ok for a location that is for something else.
-func (l *location) scripts() (patterns []string, ok bool) {
+func (l *location) scripts() (patterns []string, ok bool) { return l.patterns, l.isPHP }
+
+func (l *location) findScripts() (patterns []string, ok bool) {
 	if !l.scope.has("fastcgi_pass") {
 		return nil, false
 	}
@@ -153,10 +155,11 @@ func (c *converter) phpTry(out *site, r *route, l *location) {
 		return
 	}
 	d := all[0]
-	last := d.args[len(d.args)-1]
+	last, _ := d.last()
 	scope := l.scope
 	var rewrite string
-	if at := out.namedLocations[last[min(1, len(last)):]]; at != nil && last[0] == '@' {
+	name, isName := strings.CutPrefix(last, "@")
+	if at := out.namedLocations[name]; at != nil && isName {
 		if one := c.onlyRewrites(at); one != nil {
 			one.done = true
 			c.leftAll(at.at.block, byItself, "of a location that only rewrites")

@@ -188,7 +188,7 @@ func (c *converter) hostKey(s *scope, d *directive, value, upstream string) stri
 		return upstream
 	}
 	text, err := c.text(s, value, nil)
-	if err != nil || strings.Contains(text, "{") {
+	if err != nil || text == "" || strings.Contains(text, "{") {
 		c.left(d, "host is the client's, the upstream's, or one name")
 		return "client"
 	}

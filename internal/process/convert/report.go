@@ -78,3 +78,6 @@ func (r *report) count(l level) (n int) {
 func comment(d *directive, why string) string {
 	return strings.TrimRight(fmt.Sprintf("%s:%d: %s: %s", d.file, d.line, d.text(), why), " ")
 }
+
+// String returns all lines.
+func (r *report) String() string { return strings.Join(r.lines(true), "\n") }

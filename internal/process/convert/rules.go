@@ -51,7 +51,11 @@ func (c *converter) locationRules(out *site, r *route, l *location) bool {
 			}
 		case "if":
 			before := len(r.rules)
-			c.condition(out, &r.rules, l.scope, d, "")
+			root := ""
+			if !c.sendsFiles(l) && !l.scope.has("fastcgi_pass") {
+				root, _ = c.rootOf(l)
+			}
+			c.condition(out, &r.rules, l.scope, d, root)
 			for _, rule := range r.rules[before:] {
 				c.unlessDone(rule)
 			}
@@ -128,6 +132,12 @@ func (c *converter) answer(r *route, s *scope, d *directive, re string) {
 		r.set("status", 404)
 		return
 	}
+	if redirects && !isAddress(to) {
+		c.left(d, "expected http://..., https://... or a path that begins with a slash")
+		r.set("module", "response")
+		r.set("status", 500)
+		return
+	}
 	if redirects {
 		r.set("module", "redirect")
 		r.set("to", to)
@@ -158,6 +168,16 @@ func (c *converter) answer(r *route, s *scope, d *directive, re string) {
 			r.sub("headers").set("content-type", kind)
 		}
 	}
+}
+
+// isAddress reports whether a text is one that clients can be sent to.
+func isAddress(text string) bool {
+	for _, begin := range []string{"/", "http://", "https://", "{scheme}://"} {
+		if strings.HasPrefix(text, begin) {
+			return true
+		}
+	}
+	return false
 }
 
 func isStatus(text string) bool {
@@ -302,6 +322,12 @@ func (c *converter) moved(s *scope, d *directive) *table {
 		!strings.HasPrefix(answer.arg(0), "30") {
 		return nil
 	}
+	for _, e := range m.at.block {
+		to := e.arg(0)
+		if to != "" && !isAddress(strings.Replace(to, "$scheme:", "{scheme}:", 1)) {
+			return nil
+		}
+	}
 	d.done, answer.done, m.used = true, true, true
 	rule := new(table)
 	rule.set("redirect", "{"+m.name+"}")
@@ -337,6 +363,10 @@ func (c *converter) returnRule(out *site, rule *table, s *scope, d *directive) b
 		to, err := c.text(s, text, groups)
 		if err != nil {
 			c.left(d, err.Error())
+			return false
+		}
+		if !isAddress(to) {
+			c.left(d, "expected http://..., https://... or a path that begins with a slash")
 			return false
 		}
 		rule.set("redirect", to)
@@ -413,8 +443,10 @@ func (c *converter) compare(rule *table, s *scope, v, op, value string) (ok bool
 	if !isVariable {
 		return false, "expected a variable"
 	}
-	if constant, ok := s.constant(name); ok && strings.HasPrefix(constant, "$") {
-		return c.compare(rule, s, constant, op, value)
+	if constant, ok := s.constant(name); ok && constant != v && strings.HasPrefix(constant, "$") {
+		if name = strings.Trim(constant[1:], "{}"); c.maps[name] == nil && strings.Contains(name, "$") {
+			return false, "there is no condition for more than one variable"
+		}
 	}
 	re := ""
 	if op == "~" || op == "~*" {

@@ -7,6 +7,8 @@ import "slices"
 type scope struct {
 	outer *scope // nil: none
 	block []*directive
+
+	places map[string][]int // by name, the indexes in block; nil: not yet made
 }
 
 func (s *scope) inner(d *directive) *scope { return &scope{outer: s, block: d.block} }
@@ -16,10 +18,19 @@ func (s *scope) own(names ...string) (all []*directive) {
 	if s == nil {
 		return nil
 	}
-	for _, d := range s.block {
-		if slices.Contains(names, d.name) {
-			all = append(all, d)
+	if s.places == nil {
+		s.places = make(map[string][]int)
+		for i, d := range s.block {
+			s.places[d.name] = append(s.places[d.name], i)
 		}
+	}
+	var at []int
+	for _, name := range names {
+		at = append(at, s.places[name]...)
+	}
+	slices.Sort(at)
+	for _, i := range at {
+		all = append(all, s.block[i])
 	}
 	return all
 }

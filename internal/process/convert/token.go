@@ -22,10 +22,19 @@ type directive struct {
 
 // arg returns the argument i, counted from 0; "" if there are fewer.
 func (d *directive) arg(i int) string {
-	if i < len(d.args) {
+	if 0 <= i && i < len(d.args) {
 		return d.args[i]
 	}
 	return ""
+}
+
+// rest returns the arguments from i on.
+func (d *directive) rest(i int) []string { return d.args[min(i, len(d.args)):] }
+
+// last returns the last argument, and those before it.
+func (d *directive) last() (arg string, before []string) {
+	n := max(len(d.args)-1, 0)
+	return d.arg(n), d.args[:n]
 }
 
 // text returns the directive on one line, without its block, and cut to a length that fits a

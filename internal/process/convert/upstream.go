@@ -73,7 +73,7 @@ func (c *converter) upstream(t *table, at *directive, scheme, port string) {
 			}
 			sticky := t.sub("sticky")
 			sticky.set("name", d.arg(1))
-			for _, a := range d.args[2:] {
+			for _, a := range d.rest(2) {
 				key, value, _ := strings.Cut(a, "=")
 				switch key {
 				case "expires":
@@ -98,7 +98,7 @@ func (c *converter) upstream(t *table, at *directive, scheme, port string) {
 // member returns an address of an upstream as the server writes it.
 func (c *converter) member(t *table, d *directive, scheme, port string) string {
 	address := c.address(d.arg(0), scheme, port)
-	for _, a := range d.args[min(1, len(d.args)):] {
+	for _, a := range d.rest(1) {
 		key, value, _ := strings.Cut(a, "=")
 		switch key {
 		case "weight", "max_conns":

@@ -1,6 +1,7 @@
 package convert
 
 import (
+	"errors"
 	"fmt"
 	"net/netip"
 	"regexp"
@@ -9,10 +10,13 @@ import (
 	"strings"
 )
 
+// wholePath is the path of a request, whatever the prefix of its route.
+const wholePath = "{prefix}{path}"
+
 // variables are those that have a placeholder of the same meaning.
 var variables = map[string]string{
 	"host": "{host}", "http_host": "{host}", "scheme": "{scheme}", "request_uri": "{uri}",
-	"uri": "{prefix}{path}", "document_uri": "{prefix}{path}", "remote_addr": "{address}",
+	"uri": wholePath, "document_uri": wholePath, "remote_addr": "{address}",
 	"binary_remote_addr": "{address}", "proxy_protocol_addr": "{address}",
 	"realip_remote_addr": "{address}", "remote_user": "{user}", "request_method": "{method}",
 	"server_port": "{port}", "request_id": "{id}", "ssl_client_verify": "{cert_verify}",
@@ -51,16 +55,26 @@ func (c *converter) text(s *scope, text string, groups []string) (string, error)
 		return "", fmt.Errorf("%s would be a placeholder in a text", found)
 	}
 	var err error
+	length := 0
 	out := variable.ReplaceAllStringFunc(queries.Replace(text), func(v string) string {
-		name := strings.Trim(v[1:], "{}")
-		value, e := c.variable(s, name, groups)
-		if e != nil && err == nil {
-			err = e
+		if err != nil {
+			return ""
+		}
+		var value string
+		value, err = c.variable(s, strings.Trim(v[1:], "{}"), groups)
+		if length += len(value); length > maxLength {
+			err = errors.New("its value is too long")
 		}
 		return value
 	})
 	return out, err
 }
+
+// maxSets bounds variables that are set to others, and maxLength what becomes of a text, in bytes.
+const (
+	maxSets   = 8
+	maxLength = 64 << 10
+)
 
 // variable returns what stands for one variable.
 func (c *converter) variable(s *scope, name string, groups []string) (string, error) {
@@ -68,16 +82,22 @@ func (c *converter) variable(s *scope, name string, groups []string) (string, er
 		return "{" + name + "}", nil
 	}
 	if value, ok := s.constant(name); ok {
-		if strings.Contains(value, "$"+name) {
+		if slices.Contains(c.sets, name) || len(c.sets) > maxSets {
 			return "", fmt.Errorf("$%s is set to itself", name)
 		}
-		return c.text(s, value, groups)
+		c.sets = append(c.sets, name)
+		value, err := c.text(s, value, groups)
+		c.sets = c.sets[:len(c.sets)-1]
+		return value, err
 	}
 	if m := c.maps[name]; m != nil {
 		m.used = true
 		return "{" + m.name + "}", nil
 	}
 	if p, ok := variables[name]; ok {
+		if p == wholePath && c.prefix != "" {
+			p = strings.TrimSuffix(c.prefix, "/") + "/{rest}" // which begins with a slash, as addresses must
+		}
 		return p, nil
 	}
 	switch name {
@@ -120,18 +140,18 @@ func fieldName(of string) string {
 func (s *scope) constant(name string) (value string, ok bool) {
 	for ; s != nil; s = s.outer {
 		var found *directive
-		for _, d := range s.block {
-			switch {
-			case d.name == "set" && strings.TrimPrefix(d.arg(0), "$") == name:
+		for _, d := range s.own("set") {
+			if strings.TrimPrefix(d.arg(0), "$") == name {
 				if found != nil {
 					return "", false
 				}
 				found = d
-			case d.name == "if":
-				for _, in := range d.block {
-					if in.name == "set" && strings.TrimPrefix(in.arg(0), "$") == name {
-						return "", false
-					}
+			}
+		}
+		for _, d := range s.own("if") {
+			for _, in := range d.block {
+				if in.name == "set" && strings.TrimPrefix(in.arg(0), "$") == name {
+					return "", false
 				}
 			}
 		}
