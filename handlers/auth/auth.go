@@ -5,6 +5,7 @@
 //
 //	auth.go        settings and handler
 //	subrequest.go  a route that decides who may pass, asked by a subrequest
+//	links.go       links that an application has signed
 //	login.go       where a client logs in
 //	cache.go       answers of that route, kept for some seconds
 //	htpasswd.go    the text of an htpasswd file
@@ -155,7 +156,7 @@ func (g *guard) check(req *conn.Request, resp *conn.Response) (user string, stat
 		compared = e
 	}
 	if compared == nil {
-		return g.refuse(resp)
+		return g.failed(req, resp)
 	}
 	limit := maxWait
 	if known {
@@ -172,10 +173,19 @@ func (g *guard) check(req *conn.Request, resp *conn.Response) (user string, stat
 		return "", http.StatusServiceUnavailable
 	}
 	if !pass || e == nil {
-		return g.refuse(resp)
+		return g.failed(req, resp)
 	}
 	e.proved.Store(&proof{digest, req.Loop().Time().Add(verifiedFor)})
 	return e.name, 0
+}
+
+// failed logs that credentials are wrong, for programs such as fail2ban, and asks for others. The
+// line has neither name nor password: people type one into the field of the other.
+func (g *guard) failed(req *conn.Request, resp *conn.Response) (user string, status int) {
+	if client := req.RemoteAddr().Addr(); client.IsValid() { // not of a UNIX socket
+		g.file.log.Warn("auth: a login failed", "client", client.Unmap())
+	}
+	return g.refuse(resp)
 }
 
 // refuse asks for other credentials.

@@ -43,6 +43,8 @@ type Around struct {
 	Limit *limit.Settings `toml:"limit"`
 	// Auth asks for a name and a password.
 	Auth *auth.Settings `toml:"auth" default:"-"`
+	// SignedLinks lets only requests by links pass that an application has signed.
+	SignedLinks *auth.Links `toml:"signed_links" default:"-"`
 	// Mirror sends copies of requests to another route.
 	Mirror *mirror.Settings `toml:"mirror"`
 	// Cache keeps answers, and gives them to others: a table, or true or false.
@@ -97,6 +99,13 @@ func (a *Around) middleware(env handlers.Env, folder string,
 			a.Table.Sub("auth").Errorf("request", "%s is a path of this route, which would ask "+
 				"itself; expected that of another route", asked)
 		}
+	}
+	if a.SignedLinks != nil {
+		m, err := auth.NewLinks(*a.SignedLinks, env)
+		if err != nil {
+			reportAt(a.Table.Sub("signed_links"), "", err)
+		}
+		layers = append(layers, m)
 	}
 	if a.Mirror != nil {
 		m, err := mirror.New(*a.Mirror, env)

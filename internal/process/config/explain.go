@@ -132,6 +132,9 @@ func (a *Around) explain(q *rules.Sample, say func(string)) bool {
 	if a.Auth != nil {
 		say(fmt.Sprintf("auth (%s): %v", a.Table.Position("auth"), a.Auth))
 	}
+	if a.SignedLinks != nil {
+		say(fmt.Sprintf("signed_links (%s): %v", a.Table.Position("signed_links"), a.SignedLinks))
+	}
 	if a.Mirror != nil {
 		say(fmt.Sprintf("mirror (%s): %v", a.Table.Position("mirror"), a.Mirror))
 	}
