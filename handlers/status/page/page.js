@@ -7,7 +7,7 @@ const num = (n, d = 0) =>
   n.toLocaleString("en", {maximumFractionDigits: d, minimumFractionDigits: d});
 const rate = (n) => num(n, n === 0 || n >= 9.95 ? 0 : n >= 0.095 ? 1 : 2);
 const percent = (n) => (n > 0 && n < 1e-4 ? "< 0.01" :
-  num(n * 100, n === 0 || n >= 0.0995 ? 0 : n < 0.00095 ? 2 : 1)) + " %";
+  num(n * 100, n === 0 || n >= 0.0995 ? 0 : n < 0.00095 ? 2 : 1)) + "\u00a0%";
 const scaled = (n, base, units) => {
   let i = 0;
   for (; n >= base * 0.9995 && i < units.length - 1; i++) n /= base;
@@ -199,17 +199,16 @@ const shown = 50; // rows of a table
 const more = (all, what) => all.length > shown ? [el("p", `and ${num(all.length - shown)} more ${what}`,
   "note")] : [];
 
-// withCodes is a cell with a text, and below it the statuses of that class.
-function withCodes(r, cls, text, style = "") {
+// withCodes is a cell with the answers of a class, and below it some words and the statuses.
+function withCodes(r, cls, words, style = "") {
   const codes = Object.entries(r.codes).filter(([code, n]) => n && code.startsWith(cls));
-  const cell = document.createDocumentFragment();
-  cell.append(text);
+  if (!r.status[cls]) return ["0", "zero"];
   codes.sort(([, a], [, b]) => b - a);
-  if (codes.length) {
-    cell.append(el("small", codes.length === 1 ? codes[0][0] :
-      codes.slice(0, 3).map(([code, n]) => `${code}:\u00a0${num(n)}`).join(", ")));
-  }
-  return [cell, r.status[cls] ? style : "zero"];
+  words.push(...codes.length === 1 ? [codes[0][0]] :
+    codes.slice(0, 3).map(([code, n]) => `${code}:\u00a0${num(n)}`));
+  const cell = document.createDocumentFragment();
+  cell.append(num(r.status[cls]), el("small", words.join(", ")));
+  return [cell, style];
 }
 function showRoutes(now, before, span) {
   const old = new Map(before.routes.map((r) => [key(r), r]));
@@ -227,8 +226,7 @@ function showRoutes(now, before, span) {
       "#sent/s"], active.slice(0, shown).map((r) => {
       const calls = sum(r.times), n = sum(r.status);
       return [place(r), rate(n / span),
-        withCodes(r, 5, r.status[5] ? `${num(r.status[5])} (${percent(r.status[5] / n)})` : "0", "bad"),
-        withCodes(r, 4, num(r.status[4])), zero(r.status[0]), calls ? time(r.spent / calls) : "",
+        withCodes(r, 5, [percent(r.status[5] / n)], "bad"), withCodes(r, 4, []), zero(r.status[0]), calls ? time(r.spent / calls) : "",
         within(quantile(r.times, .99)), bytes(r.sent / span)];
     })), ...more(active, "routes"));
 }

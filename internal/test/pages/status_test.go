@@ -151,7 +151,7 @@ func TestStatusPage(t *testing.T) {
 		{"little", little, []string{"Loops"}, []string{"Routes", "Upstreams", "Cache", "Streams", "Topics",
 			"Certificates", "Stalls", "undefined", "NaN"}},
 		{"much", much, []string{"Routes", "4,711", "31 answers", "2.0 KiB", "drained", "failed", "held up",
-			"20,576", "60 (49 %)", "> 17 s", "502:\u00a058, 504:\u00a02", "Replaced processes", "lost lines of the log",
+			"20,576", "> 17 s", "49\u00a0%, 502:\u00a058, 504:\u00a02", "Replaced processes", "lost lines of the log",
 			"of 1,024", "refused: max_connections", "Mirror", "Topics", "Certificates", "Stalls",
 			"1 other had no request", "Upstream app-2.backend.internal.example.org:8080 has failed."},
 			[]string{"/unused", "undefined", "NaN"}},
