@@ -7,7 +7,7 @@ _lwango() {
 	-l) ;;
 	-r) mapfile -t COMPREPLY < <(compgen -d -- "$cur") ;;
 	-u) ;;
-	*) mapfile -t COMPREPLY < <(compgen -W '-c -l -r -t -u -T -upgrade -v' -- "$cur") ;;
+	*) mapfile -t COMPREPLY < <(compgen -W '-c -l -r -t -u -T -upgrade -v convert purge top upstream' -- "$cur") ;;
 	esac
 }
 complete -o filenames -F _lwango lwango

@@ -7,3 +7,4 @@ complete -c lwango -o u -x -d 'with -t, tell which site, route and rules a reque
 complete -c lwango -o T -f -d 'as -t, and print all settings that are in force, as one configuration: with included files and defaults; ${...} stays as it is written, so that secrets do not show'
 complete -c lwango -o upgrade -f -d 'let the program that is now at the path of the running server take its place, wait for that, and exit; the configuration must have a pid_file'
 complete -c lwango -o v -f -d 'print version, commit and the version of Go, and exit'
+complete -c lwango -n __fish_use_subcommand -f -a 'convert purge top upstream'

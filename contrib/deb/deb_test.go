@@ -36,6 +36,9 @@ func TestPackage(t *testing.T) {
 	if a, b := sum(t, one), sum(t, build(t, copied(t), "1.0.0")); a != b {
 		t.Error("another folder makes another package")
 	}
+	if _, err := exec.LookPath("lintian"); err == nil {
+		run(t, exec.Command("lintian", "--fail-on", "error,warning", one))
+	}
 
 	dir := filepath.Join(t.TempDir(), "root")
 	for _, d := range []string{"var/lib/dpkg/info", "var/lib/dpkg/updates", "etc", "tmp"} {

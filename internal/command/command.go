@@ -46,7 +46,7 @@ func subcommand(args []string) (name string, own []string) {
 			i++
 		}
 	}
-	if i >= len(args) || !slices.Contains([]string{"top", "upstream", "purge", "convert"}, args[i]) {
+	if i >= len(args) || !slices.Contains(server.Subcommands, args[i]) {
 		return "", nil
 	}
 	return args[i], slices.Concat(args[:i], args[i+1:])

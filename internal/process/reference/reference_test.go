@@ -70,6 +70,7 @@ func TestBashCompletes(t *testing.T) {
 	must.Do(t, os.Mkdir(filepath.Join(dir, "sites"), 0o700))
 	for _, row := range []struct{ words, want string }{
 		{"lwango -up", "-upgrade"},
+		{"lwango to", "top"},
 		{"lwango -c si", "site.conf site.pem sites"},
 		{"lwango -r si", "sites"},
 		{"lwango -l si", ""},

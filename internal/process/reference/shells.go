@@ -3,14 +3,17 @@ package main
 import (
 	"fmt"
 	"strings"
+
+	"github.com/lwango/lwango/internal/process/server"
 )
 
-// bash completes flags, files behind -c, and folders behind -r.
+// bash completes flags, subcommands, files behind -c, and folders behind -r.
 func bash(c command) string {
 	var names []string
 	for _, o := range c.flags {
 		names = append(names, o.name)
 	}
+	names = append(names, server.Subcommands...)
 	return "# " + notice + `
 _lwango() {
 	local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD-1]}
@@ -56,7 +59,7 @@ func zsh(c command) string {
 		}
 		b.WriteString("'")
 	}
-	b.WriteString("\n")
+	fmt.Fprintf(&b, " \\\n\t'1:command:(%s)'\n", strings.Join(server.Subcommands, " "))
 	return b.String()
 }
 
@@ -78,5 +81,7 @@ func fish(c command) string {
 		}
 		fmt.Fprintf(&b, "complete -c lwango -o %s%s -d '%s'\n", o.name[1:], value, escape.Replace(o.text))
 	}
+	fmt.Fprintf(&b, "complete -c lwango -n __fish_use_subcommand -f -a '%s'\n",
+		strings.Join(server.Subcommands, " "))
 	return b.String()
 }

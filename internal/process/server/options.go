@@ -21,6 +21,9 @@ type Options struct {
 	args []string // as they were given
 }
 
+// Subcommands are the names of commands that are not the server, sorted. Package command has them.
+var Subcommands = []string{"convert", "purge", "top", "upstream"}
+
 // Usage is what the flag -h prints.
 const Usage = `usage: lwango [-c FILE] [-l ADDRESS]... [-r ROOT] [-t [-u REQUEST]] [-T]
               [-upgrade] [-v]
@@ -45,8 +48,8 @@ disables and enables its upstreams, lwango purge purges its cache; see lwango up
 lwango convert makes a configuration of one for nginx; see lwango convert -h.
 
 SIGTERM and SIGINT stop it after the requests in flight. After a SIGHUP it reads its configuration
-again, and after a SIGUSR1 it opens its access logs anew, as after a SIGHUP. After a
-SIGUSR2 it does what -upgrade asks for.
+again, and after a SIGUSR1 it opens its logs anew, as after a SIGHUP. After a SIGUSR2 it does what
+-upgrade asks for.
 Exit codes: 0 stopped, 1 failure, 2 usage or configuration.
 `
 
