@@ -171,6 +171,10 @@ func (c *Config) chooseUpstream(r *Route, plan *builtRoute, text string) bool {
 		r.Rest.Errorf("upstream", "%v", err)
 		return false
 	}
+	if r.Rest.Has("split") { // each of the handlers would report its upstreams
+		r.Rest.Errorf("split", "the route's upstream is chosen by %q: let a map split", text)
+		return false
+	}
 	chosen, usable := new(choice), true
 	chosen.text, _ = c.values.Parse(text)
 	for _, name := range names {

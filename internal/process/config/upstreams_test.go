@@ -146,6 +146,8 @@ func TestChosenUpstream(t *testing.T) {
 			`you mean one?)`},
 		{"default = \"two\"\n", "", `t.conf:20: site.route.upstream: "{backend}" may stand for nothing: a ` +
 			`map without a value for all other texts needs a default`},
+		{"upstream = \"{b", "split = [{ name = \"x\", share = 5, address = \"127.0.0.1:1\" }]\nupstream = \"{b",
+			`t.conf:21: site.route.split: the route's upstream is chosen by "{backend}": let a map split`},
 		{"read_timeout", "limit", `t.conf:13: upstream.limit: unknown key`},
 		{`"127.0.0.1:9002"`, `"x:x"`, `t.conf:16: upstream.address: `},
 		{"upstream = \"{b", "max_conns = 1\nupstream = \"{b", `t.conf:21: site.route.max_conns: belongs to ` +
