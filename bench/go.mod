@@ -23,6 +23,7 @@ require (
 	github.com/andybalholm/brotli v1.2.8 // indirect
 	github.com/go-crypt/x v0.4.17 // indirect
 	github.com/gobwas/httphead v0.1.0 // indirect
+	github.com/golang-jwt/jwt/v5 v5.3.1 // indirect
 	github.com/klauspost/compress v1.20.3 // indirect
 	github.com/landlock-lsm/go-landlock v0.11.2 // indirect
 	github.com/mholt/acmez/v3 v3.1.7 // indirect

@@ -5,6 +5,8 @@
 //
 //	auth.go        settings and handler
 //	subrequest.go  a route that decides who may pass, asked by a subrequest
+//	jwt.go         JSON Web Tokens
+//	keys.go        the keys by which tokens are signed
 //	links.go       links that an application has signed
 //	login.go       where a client logs in
 //	cache.go       answers of that route, kept for some seconds
@@ -35,6 +37,9 @@ type Settings struct {
 	// Htpasswd is the file with the users.
 	Htpasswd string `toml:"htpasswd"`
 
+	// JWT asks for a JSON Web Token instead.
+	JWT *JWT `toml:"jwt" default:"-"`
+
 	// Request is, instead of that, the path of the route to ask.
 	Request string `toml:"request"`
 	// CopyHeaders are fields of that route's answer that go into the request.
@@ -57,6 +62,9 @@ type Settings struct {
 
 // String says in words who may pass.
 func (s Settings) String() string {
+	if s.JWT != nil {
+		return "tokens of " + s.JWT.Issuer + " for " + strings.Join(s.JWT.Audience, ", ")
+	}
 	if s.Request != "" {
 		return "what " + s.Request + " answers"
 	}
@@ -83,6 +91,16 @@ const maxCredentials = 1 << 10
 // New makes the middleware. It reads the file. Errors are *handlers.KeyError. The handlers may run
 // on any number of loops at once.
 func New(s Settings, env handlers.Env) (handlers.Middleware, error) {
+	if s.JWT != nil {
+		if err := s.withoutRequest(); err != nil {
+			return nil, err
+		}
+		a, err := newTokens(s, env)
+		if err != nil {
+			return nil, err
+		}
+		return a.around, nil
+	}
 	if s.Request != "" {
 		a, err := newSubrequest(s, env)
 		if err != nil {

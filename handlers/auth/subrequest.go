@@ -208,7 +208,7 @@ func (a *subrequest) around(next conn.Handler) conn.Handler {
 // check asks the route, and returns 0 if the request may pass, else the status of the answer to it.
 // It waits for the route.
 func (a *subrequest) check(req *conn.Request, resp *conn.Response) (status int) {
-	if a.connectionNamesReserved(req) {
+	if namesOf(req, a.reserved) {
 		return http.StatusBadRequest
 	}
 	var d digest
@@ -359,14 +359,15 @@ func (a *subrequest) relay(resp *conn.Response, status int, header *conn.Header,
 	return status
 }
 
-// connectionNamesReserved reports whether the field Connection names one that the route alone gives
+// namesOf reports whether the field Connection names one of the fields that the server alone gives
 // a request. A module that passes the request on would remove that field, so a client could take
-// back what the route says of it (RFC 9110 section 7.6.1). For fastcgi "Remote_User" names it, too.
-func (a *subrequest) connectionNamesReserved(req *conn.Request) (found bool) {
+// back what the server says of it (RFC 9110 section 7.6.1). For fastcgi "Remote_User" names it,
+// too.
+func namesOf(req *conn.Request, reserved []string) (found bool) {
 	list, next := req.Layer().HeaderViewFrom("Connection", 0)
 	for ; next > 0 && !found; list, next = req.Layer().HeaderViewFrom("Connection", next) {
 		ascii.EachElement(list, func(option []byte) bool {
-			found = slices.ContainsFunc(a.reserved,
+			found = slices.ContainsFunc(reserved,
 				func(name string) bool { return http1.SameVariable(name, option) })
 			return !found
 		})

@@ -312,7 +312,7 @@ t.conf:9: site.route.response_buffering: unknown unit "k": write one of B, KiB, 
 			`t.conf:2: site.auth.htpasswd: missing; expected the path of a file
 t.conf:6: site.route.auth.htpasswd: open DIR/none: no such file or directory
 t.conf:11: site.route.auth.htpasswd: expected a string, found the integer 3
-t.conf:12: site.route.auth.user: unknown key (known here: answer_headers, cache, cache_by, copy_headers, htpasswd, login, realm, request, request_headers, user_header, whole_answer)`},
+t.conf:12: site.route.auth.user: unknown key (known here: answer_headers, cache, cache_by, copy_headers, htpasswd, jwt, login, realm, request, request_headers, user_header, whole_answer)`},
 		{"limit",
 			"[[site]]\nlimit = { requests = \"10\", burst = 0 }\n[[site.route]]\nprefix = \"/\"\nhandler " +
 				"= \"echo\"\n" +

@@ -45,6 +45,7 @@ var only = map[string][]string{
 	"github.com/chromedp/chromedp":                    {"internal/test/browser"},
 	"golang.org/x/crypto/bcrypt":                      {"handlers/auth"},
 	"golang.org/x/crypto/argon2":                      {"handlers/auth"},
+	"github.com/golang-jwt/jwt/v5":                    {"handlers/auth"},
 	"github.com/go-crypt/x/crypt":                     {"handlers/auth"},
 	"github.com/go-crypt/x/yescrypt":                  {"handlers/auth"},
 	"github.com/mholt/acmez/v3/acme":                  {"internal/tls/certs"},
