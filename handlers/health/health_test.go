@@ -1,6 +1,7 @@
 package health_test
 
 import (
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -20,12 +21,12 @@ func TestMain(m *testing.M) { leak.Main(m) }
 // process is a server with these loops.
 type process struct {
 	around.None
-	loops    []*loop.Loop
-	stopping bool
+	loops    atomic.Pointer[[]*loop.Loop]
+	stopping atomic.Bool
 }
 
-func (p *process) Loops() []*loop.Loop { return p.loops }
-func (p *process) Stopping() bool      { return p.stopping }
+func (p *process) Loops() []*loop.Loop { return *p.loops.Load() }
+func (p *process) Stopping() bool      { return p.stopping.Load() }
 
 func TestHealth(t *testing.T) {
 	p := new(process)
@@ -50,14 +51,16 @@ func TestHealth(t *testing.T) {
 		{"method", "POST /live", false, false, 405, ""},
 		{"path", "GET /", false, false, 404, ""},
 	} {
-		p.stopping, p.loops = row.stopping, nil
+		p.stopping.Store(row.stopping)
+		var loops []*loop.Loop
 		if row.held {
 			if hold == nil {
 				hold = must.Get(loop.New(loop.Options{}))(t)
 				defer hold.Close()
 			}
-			p.loops = []*loop.Loop{hold}
+			loops = []*loop.Loop{hold}
 		}
+		p.loops.Store(&loops)
 		a := s.Request(row.line, nil, "")
 		if a.StatusCode != row.status || row.body != "" && a.Text != row.body {
 			t.Errorf("%s: %d %q, want %d %q", row.name, a.StatusCode, a.Text, row.status, row.body)

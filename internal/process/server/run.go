@@ -230,12 +230,12 @@ func (s *server) leave() {
 	s.leaving = true
 	s.upgrade.giveUp()
 	s.upgrade = nil
-	s.config.Stop()
-	s.manager.stopping(s.config.StopDelay+s.config.Grace,
-		fmt.Sprintf("not ready, listening for another %v", s.config.StopDelay))
 	cc := s.connConfig()
 	cc.Leaving = true
 	s.conn.Configure(cc)
+	s.config.Stop()
+	s.manager.stopping(s.config.StopDelay+s.config.Grace,
+		fmt.Sprintf("not ready, listening for another %v", s.config.StopDelay))
 }
 
 // state says for people what the server does.
