@@ -37,9 +37,11 @@ type storage struct {
 }
 
 // do finds the server that has the keys, and lets f ask it. After an error that is no answer, the
-// next call makes a new client: see shard.connect.
-func (s *storage) do(ctx context.Context, f func(context.Context, *goredis.Client) error) error {
-	ctx, cancel := context.WithTimeout(ctx, engine.AnswerTimeout)
+// next call makes a new client: see shard.connect. A caller that gives up itself says nothing of
+// the server, which others ask by the same client.
+func (s *storage) do(caller context.Context,
+	f func(context.Context, *goredis.Client) error) error {
+	ctx, cancel := context.WithTimeout(caller, engine.AnswerTimeout)
 	defer cancel()
 	addr, err := s.finder.find(ctx, storagePrefix)
 	if err != nil {
@@ -60,7 +62,7 @@ func (s *storage) do(ctx context.Context, f func(context.Context, *goredis.Clien
 	}
 	s.mu.Unlock()
 	err = f(ctx, c)
-	if err != nil && err != goredis.Nil {
+	if err != nil && err != goredis.Nil && caller.Err() == nil {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		s.drop(c)

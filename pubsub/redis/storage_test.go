@@ -2,6 +2,8 @@ package redis_test
 
 import (
 	"context"
+	"fmt"
+	"regexp"
 	"testing"
 	"time"
 
@@ -11,6 +13,11 @@ import (
 	"github.com/lwango/lwango/pubsub"
 	"github.com/lwango/lwango/pubsub/redis"
 )
+
+// clients returns the numbers of the connections.
+func clients(list any) string {
+	return fmt.Sprint(regexp.MustCompile(`\bid=\d+`).FindAllString(fmt.Sprint(list), -1))
+}
 
 // TestStorage: values stay, once there; a lock is for one, and ends with its time or its owner; and
 // what the broker loses is not there.
@@ -50,6 +57,18 @@ func TestStorage(t *testing.T) {
 		value, err := s.Get(ctx, "lock")
 		return err == nil && value == nil
 	})
+	// A caller that gives up does not take the connections of others away.
+	held := b.KeepConn()
+	before := held("client list")
+	left, leave := context.WithCancel(ctx)
+	leave()
+	if _, err := s.Get(left, "a"); err == nil {
+		t.Error("no error of a caller that has given up")
+	}
+	if after := held("client list"); clients(before) != clients(after) {
+		t.Errorf("connections before:\n%v\nafter:\n%v", before, after)
+	}
+	get("a", "1")
 	b.Kill()
 	if _, err := s.Get(ctx, "a"); err == nil {
 		t.Error("no error of a broker that is away")

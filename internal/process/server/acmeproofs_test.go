@@ -308,6 +308,7 @@ func TestACMEListeners(t *testing.T) {
 		{`eab = { kid = "x" }`, "", "t.conf:2: tls.acme.eab: expected both kid and key", ""},
 		{`eab = { kid = "x", key = "none" }`, "", "no such file", ""},
 		{`eab = { kid = "x", key = "t.conf" }`, "", "t.conf has no key in base64", ""},
+		{`fallback = {}`, "", "tls.acme.fallback.directory: expected another one", ""},
 		{`fallback = { directory = "http://a" }`, "", "t.conf:2: tls.acme.fallback.directory: expected " +
 			"a URL with https://", ""},
 		{`directory = "https://a.test/", fallback = { directory = "https://a.test/" }`, "",

@@ -125,10 +125,6 @@ func (a *ACME) Check(dir string, made, more bool) {
 	if a.DNS != nil {
 		a.DNS.check(dir, a.Records)
 	}
-	if a.Directory == "" && !a.Table.Has("directory") {
-		a.Directory = letsEncrypt
-		a.Table.Assume("directory", a.Directory)
-	}
 	at := a.Authority.check(dir)
 	if a.Fallback != nil {
 		a.Fallback.check(dir)
@@ -191,6 +187,10 @@ const mostNames = 100
 
 // check checks the keys and reads the file of eab. It returns the URL of the directory, or nil.
 func (a *Authority) check(dir string) *url.URL {
+	if a.Directory == "" && !a.Table.Has("directory") {
+		a.Directory = letsEncrypt
+		a.Table.Assume("directory", a.Directory)
+	}
 	u, err := url.Parse(a.Directory)
 	if err != nil || u.Scheme != "https" || u.Hostname() == "" || u.User != nil {
 		a.Table.Errorf("directory", "expected a URL with https:// (RFC 8555 section 6.1), such as %s",

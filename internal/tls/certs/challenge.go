@@ -64,7 +64,7 @@ func (o *Obtainer) Proving() (near, far bool) {
 // FarProof returns the proof of another server for a token; "": there is none. It waits for the
 // storage, for seconds at most.
 func (o *Obtainer) FarProof(ctx context.Context, token string) string {
-	return o.shared.Load().proof(ctx, token)
+	return o.shared.Load().proof(ctx, httpProof+token)
 }
 
 // Proof returns the proof for a token of the challenge http-01 (RFC 8555 section 8.3).
@@ -85,7 +85,7 @@ func (o *Obtainer) answer(hello *tls.ClientHelloInfo) *tls.Config {
 	name := strings.ToLower(hello.ServerName)
 	answer, ok := o.proofs.certs.Load(name)
 	if proof := ""; !ok {
-		if proof = o.shared.Load().proof(hello.Context(), name); proof != "" {
+		if proof = o.shared.Load().proof(hello.Context(), tlsProof+name); proof != "" {
 			var err error
 			answer, err = proofCertificate(name, proof)
 			ok = err == nil

@@ -33,6 +33,7 @@ type Obtainer struct {
 
 	mu        sync.Mutex
 	tickets   [][32]byte                 // keys of session tickets; nil: each listener has its own
+	ticketsAt time.Time                  // when they have changed
 	listeners []weak.Pointer[tls.Config] // which ListenerConfig has returned
 }
 
@@ -184,6 +185,7 @@ func (t *task) run(ctx context.Context) {
 		if t.shared != nil {
 			t.reached(ctx, cmp.Or(t.exchange(ctx, t.config.Domains), t.shareTickets(ctx)))
 		}
+		t.ageTickets()
 		var due []string
 		for _, domain := range t.config.Domains {
 			if a := t.tried[domain]; time.Now().Before(t.due(domain)) {
@@ -230,10 +232,10 @@ func (t *task) run(ctx context.Context) {
 
 // due returns when the certificate of an entry is to be renewed: 30 days, or a third of its time,
 // before its end, or when the authority has said. It returns a time long ago if there is no
-// certificate that can be used.
+// certificate that can be used, or one that is still to be written.
 func (t *task) due(domain string) (at time.Time) {
 	cert, err := t.config.read(domain)
-	if err != nil || covers(cert.Leaf, names(domain)) != nil {
+	if err != nil || t.tried[domain].unwritten != nil || covers(cert.Leaf, names(domain)) != nil {
 		return at
 	}
 	from, to := cert.Leaf.NotBefore, cert.Leaf.NotAfter

@@ -191,9 +191,9 @@ func (t *task) prove(ctx context.Context, c acme.Challenge) (withdraw func(), er
 	if err != nil || t.shared == nil {
 		return own, err
 	}
-	id := c.Token
+	id := httpProof + c.Token
 	if c.Type == acme.ChallengeTypeTLSALPN01 {
-		id = strings.ToLower(c.Identifier.Value)
+		id = tlsProof + strings.ToLower(c.Identifier.Value)
 	}
 	also, err := t.shared.storeProof(ctx, id, c.KeyAuthorization)
 	if err != nil {

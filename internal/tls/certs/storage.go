@@ -40,6 +40,10 @@ const (
 	// mostProofs are asked for at a time: anyone may ask.
 	proofLimit = 2 * time.Second
 	mostProofs = 8
+
+	// tlsProof is before a name, and httpProof before a token, for which there is a proof.
+	tlsProof  = "tls:"
+	httpProof = "http:"
 )
 
 // shared is the storage, as a task uses it.
@@ -255,9 +259,7 @@ func (t *task) shareTickets(ctx context.Context) error {
 			return err
 		}
 		if ok {
-			var next [32]byte
-			_, _ = rand.Read(next[:]) // does not fail
-			keys = append([][32]byte{next}, keys[:min(len(keys), mostTickets-1)]...)
+			keys = nextTickets(keys)
 			text = fmt.Appendf(nil, "%d", time.Now().Unix())
 			for _, k := range keys {
 				text = fmt.Appendf(text, " %x", k)
@@ -271,6 +273,24 @@ func (t *task) shareTickets(ctx context.Context) error {
 		t.Obtainer.useTickets(keys)
 	}
 	return nil
+}
+
+// nextTickets puts a new key before the others.
+func nextTickets(keys [][32]byte) [][32]byte {
+	var next [32]byte
+	_, _ = rand.Read(next[:]) // does not fail
+	return append([][32]byte{next}, keys[:min(len(keys), mostTickets-1)]...)
+}
+
+// ageTickets changes keys that the storage has not changed for long: it is away, or there is none
+// any more. crypto/tls, which would do so, leaves that to a server that has set keys.
+func (t *task) ageTickets() {
+	t.Obtainer.mu.Lock()
+	keys, age := t.Obtainer.tickets, time.Since(t.Obtainer.ticketsAt)
+	t.Obtainer.mu.Unlock()
+	if len(keys) > 0 && age > 2*ticketsEvery {
+		t.Obtainer.useTickets(nextTickets(keys))
+	}
 }
 
 // parseTickets returns no keys if the text is damaged.
@@ -300,7 +320,7 @@ func (o *Obtainer) useTickets(keys [][32]byte) {
 	if len(o.tickets) == len(keys) && o.tickets[0] == keys[0] {
 		return
 	}
-	o.tickets = keys
+	o.tickets, o.ticketsAt = keys, time.Now()
 	live := o.listeners[:0]
 	for _, w := range o.listeners {
 		if c := w.Value(); c != nil {
