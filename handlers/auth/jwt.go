@@ -6,6 +6,7 @@ import (
 	"maps"
 	"net/http"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -191,8 +192,10 @@ func claimText(claim any) (string, bool) {
 	switch v := claim.(type) {
 	case string:
 		return v, true
-	case float64, bool:
-		return fmt.Sprint(v), true
+	case float64:
+		return strconv.FormatFloat(v, 'f', -1, 64), true
+	case bool:
+		return strconv.FormatBool(v), true
 	case []any:
 		var all []string
 		for _, e := range v {

@@ -114,6 +114,7 @@ func TestJWT(t *testing.T) {
 		"no user":          {es(jwt.MapClaims{"sub": nil}), "401"},
 		"a user in lines":  {es(jwt.MapClaims{"sub": "a\r\nX: y"}), "401"},
 		"a claim in lines": {es(jwt.MapClaims{"email": "a\r\nX: y"}), "200 ann  a,b"},
+		"a long number":    {es(jwt.MapClaims{"email": 1234567890}), "200 ann 1234567890 a,b"},
 		"changed":          {strings.Replace(good, ".e", ".f", 1), "401"},
 		"no signature":     {good[:strings.LastIndex(good, ".")+1], "401"},
 		"long":             {good + strings.Repeat("a", 9<<10), "401"},

@@ -89,9 +89,14 @@ func openKeys(from string, env handlers.Env) (*keySet, error) {
 // keepFresh reads the keys again from time to time, until ctx is done.
 func (k *keySet) keepFresh(ctx context.Context) {
 	for {
-		next := keysInterval
+		next, p := keysInterval, new(loop.Promise[struct{}])
+		own := k.reading.CompareAndSwap(nil, p) // requests that need the keys wait for that
 		if !k.refresh(ctx) {
 			next = keysRetry
+		}
+		if own {
+			k.reading.Store(nil)
+			p.Resolve(struct{}{})
 		}
 		select {
 		case <-ctx.Done():
