@@ -69,7 +69,7 @@ func (c *converter) around(out *site, s *server) {
 		names []string
 	}{
 		{"limit", c.limit, []string{"allow", "deny", "limit_req", "limit_conn", "limit_rate",
-			"client_max_body_size", "client_body_timeout", "satisfy"}},
+			"client_max_body_size", "client_body_timeout", "satisfy", "limit_except"}},
 		{"auth", c.auth, []string{"auth_basic", "auth_request", "satisfy"}},
 	} {
 		made := make([]*table, len(some))
@@ -158,6 +158,13 @@ func (c *converter) limit(t *table, s *scope) {
 			t.set("bandwidth", size)
 		} else {
 			c.left(d, "bandwidth is at least 1KiB a second")
+		}
+	}
+	for _, d := range s.own("limit_except") {
+		if len(d.block) == 1 && d.block[0].name == "deny" && d.block[0].arg(0) == "all" {
+			d.done, d.block[0].done = true, true
+			t.set("methods", d.args)
+			c.say(d, differs, "other methods get 405")
 		}
 	}
 	for o := s; o != nil && o.outer != nil && o.outer != c.http && o != c.http; o = o.outer {
@@ -310,9 +317,12 @@ func (c *converter) auth(t *table, s *scope) {
 	if d == nil || d.arg(0) == "off" {
 		return
 	}
-	if file == nil || strings.Contains(file.arg(0), "$") {
+	if file == nil {
+		file = d
+	}
+	if file == d || strings.Contains(file.arg(0), "$") {
+		// The result is refused until somebody says who may come: it must not be open.
 		c.left(d, "expected a file with the users")
-		return
 	}
 	if realm, err := c.text(s, d.arg(0), nil); err == nil && !strings.Contains(realm, "{") {
 		t.set("realm", realm)
@@ -322,8 +332,9 @@ func (c *converter) auth(t *table, s *scope) {
 
 func (c *converter) authRequest(t *table, s *scope, d *directive) {
 	if strings.Contains(d.arg(0), "$") {
+		// The result is refused until somebody writes the path: it must not be open.
 		c.left(d, "the path has no variables")
-		t.set("request", "/")
+		t.set("request", d.arg(0))
 		return
 	}
 	t.set("request", d.arg(0))

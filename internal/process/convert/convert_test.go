@@ -172,3 +172,20 @@ func TestGuide(t *testing.T) {
 		}
 	}
 }
+
+// TestCaddyGuide: the configurations of the guide for users of Caddy are accepted.
+func TestCaddyGuide(t *testing.T) {
+	parts := strings.Split(must.Read(t, "../../../docs/use/from-caddy.md"), "```toml\n")
+	if len(parts) < 3 {
+		t.Fatalf("%d blocks only", len(parts)-1)
+	}
+	for _, part := range parts[1:] {
+		text, _, _ := strings.Cut(part, "```")
+		dir := t.TempDir()
+		must.Do(t, os.MkdirAll(dir+"/srv/www", 0o755))
+		must.Do(t, os.MkdirAll(dir+"/srv/blog", 0o755))
+		must.Write(t, dir+"/srv/www/index.html", "")
+		must.Write(t, dir+"/htpasswd", "ann:{SHA}W6ph5Mm5Pz8GgiULbPgzG37mj9g=\n")
+		accepted(t, dir, strings.NewReplacer("/srv/", dir+"/srv/", "/etc/lwango", dir).Replace(text))
+	}
+}

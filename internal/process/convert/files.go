@@ -38,6 +38,10 @@ func (c *converter) folder(l *location) (string, bool) {
 		}
 		d.done = true
 		path := c.prefixPath(d.arg(0))
+		if base := filepath.Base(path); l.mod == "" && filepath.Base(l.uri) == base &&
+			filepath.Ext(base) != "" && !strings.HasSuffix(d.arg(0), "/") {
+			l.mod = "=" // a prefix that is a file
+		}
 		if l.mod == "=" && !strings.HasSuffix(d.arg(0), "/") {
 			if filepath.Base(path) != filepath.Base(l.uri) {
 				c.left(d, "a file of another name than that of the path: make a link to it")

@@ -44,6 +44,7 @@ func verdicts() map[string]saidOf {
 			ignore_invalid_headers client_max_header_size tcp_nodelay max_ranges`,
 		"the server says its name only if [headers] does": `
 			server_tokens more_clear_headers`,
+		"a list has sizes and dates": `autoindex_exact_size autoindex_localtime`,
 		"the server knows the common types": `
 			default_type types charset charset_types override_charset source_charset`,
 		"what is compressed, and how, has good defaults; see compression": `
@@ -164,8 +165,7 @@ func verdicts() map[string]saidOf {
 		"conditions by an earlier answer are rules with `answer`": `
 			recursive_error_pages`,
 		"a directory index is drawn by the server": `
-			autoindex_exact_size autoindex_format autoindex_localtime fancyindex
-			fancyindex_exact_size`,
+			autoindex_format fancyindex fancyindex_exact_size`,
 		"one of the index files is not taken by chance": `
 			random_index`,
 		"trailers are the application's": `

@@ -95,6 +95,7 @@ func (c *converter) fillSite(out *site, s *server) {
 		}
 	}
 	c.prefix = ""
+	accelerate(out)
 	c.around(out, s)
 	for _, r := range out.routes {
 		if r.from.at != s.at {
@@ -102,6 +103,23 @@ func (c *converter) fillSite(out *site, s *server) {
 		}
 	}
 	c.rest(s.at.block)
+}
+
+// accelerate lets applications lead to locations that are internal, by X-Accel-Redirect, where the
+// server has one with files.
+func accelerate(out *site) {
+	if !slices.ContainsFunc(out.routes, func(r *route) bool {
+		return r.get("internal") != nil && r.get("module") == "serve_files" && r.from.mod != "=" &&
+			!r.from.matches()
+	}) {
+		return
+	}
+	for _, r := range out.routes {
+		switch r.get("module") {
+		case "proxy", "fastcgi", "uwsgi", "scgi":
+			r.set("accel_redirect", true)
+		}
+	}
 }
 
 // collect gathers the locations of a block and those within them. around is the location of the

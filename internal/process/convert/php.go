@@ -53,6 +53,10 @@ func (c *converter) phpOf(l *location, all []*location) *location {
 		if l.fixed && p.under == "/" || !below(l.uri, p.under) || len(p.under) <= best {
 			continue
 		}
+		if p.under != l.uri && l.scope.has("alias", "root") &&
+			(l.scope.has("alias") || l.scope.value("root") != p.scope.value("root")) {
+			continue // its files are in another folder than the scripts
+		}
 		best, found = len(p.under), p
 	}
 	return found
@@ -117,6 +121,7 @@ func (c *converter) phpFiles(out *site, r *route, l, php *location, folder strin
 	if patterns, _ := php.scripts(); len(patterns) > 0 {
 		c.listed(r, l, patterns)
 	}
+	c.noPathInfo(r, php)
 	for _, d := range php.scope.take("try_files") {
 		if last := d.arg(len(d.args) - 1); strings.Contains(last, ".php") {
 			t.set("front_missing", true)
@@ -134,6 +139,32 @@ func (c *converter) phpFiles(out *site, r *route, l, php *location, folder strin
 	}
 	l.php = php
 	return true
+}
+
+// noPathInfo keeps scripts from running with a path behind their names where nginx runs none so: a
+// location such as that of /login.php, or one that denies scripts in a folder, does not match such
+// a path, and the script would run past it.
+func (c *converter) noPathInfo(r *route, php *location) {
+	sample := "/x.php"
+	if patterns, _ := php.scripts(); len(patterns) > 0 {
+		sample = patterns[0]
+	}
+	re, err := expression(php.uri, php.mod == "~*")
+	if err != nil || regexp.MustCompile(re).MatchString(sample+"/path") {
+		return
+	}
+	rule := new(table)
+	rule.set("regexp", `(?i)\.php/`)
+	if r.get("try_files") == "front" {
+		front, _ := r.get("front").(string)
+		if front == "" || strings.Contains(front, "{") {
+			front = "/index.php"
+		}
+		rule.set("rewrite", strings.TrimSuffix(r.get("prefix").(string), "/")+front)
+	} else {
+		rule.set("deny", 404)
+	}
+	r.rules = append(r.rules, rule)
 }
 
 // listed sets which scripts run, below the prefix of the route.
@@ -277,10 +308,12 @@ func (c *converter) fastcgi(r *route, l *location) bool {
 		r.set("scripts", texts)
 		r.set("try_files", "off")
 	default:
+		// Programs of CGI by fcgiwrap, or one application for all paths.
 		r.set("script_path", filepath.Join(root, prefix))
-		r.set("try_files", "front")
-		c.say(pass, differs,
-			"all paths that name no script mean /index.php; look at script_path and front")
+		r.set("split_path", []string{".cgi", ".pl", ".py", ".sh", ".php"})
+		r.set("try_files", "off")
+		c.left(pass, "the module fastcgi runs scripts that it knows by their endings: split_path; an "+
+			"application for all paths takes try_files = \"front\" with front, see its README.md")
 	}
 	scriptPath, _ := r.get("script_path").(string)
 	c.gateway(r, l.scope, "fastcgi", scriptPath)
@@ -404,6 +437,9 @@ func (c *converter) scriptRoot(r *route, d *directive, value, folder string) {
 			found = true
 		}
 		root = strings.TrimSuffix(root, "/")
+		if root != "" && !r.from.scope.has("alias") {
+			root = filepath.Join(root, r.get("prefix").(string)) // the folder is that of the prefix
+		}
 		if found && root != "" && root != folder {
 			r.set("root", root)
 		}

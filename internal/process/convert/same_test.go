@@ -75,6 +75,12 @@ server {
 }`, []string{"/a.css", "/dynamic?x=1", "/", "/docs/", "POST /dynamic", "/api/x?y=1",
 		"/api/x X-Kind:q-x", "/api/x X-Kind:b", "/api/x X-Gone:1", "/plain/x", "/strip/a/b?c",
 		"/pages/status/404", "/exact?q=1"}},
+	{"scripts behind a front controller",
+		strings.Replace(plainScripts, "FALLBACK", "/index.php?$args", 1), []string{"/index.php",
+			"/page", "/uploads/x.php", "/uploads/x.php/y", "/uploads/x.PHP/y", "/secret.php",
+			"/secret.php/", "/secret.php/y", "/secret.php%2Fy", "/files/o.txt", "/accel/o.txt"}},
+	{"scripts alone", strings.Replace(plainScripts, "FALLBACK", "=404", 1), []string{"/index.php", "/",
+		"/page", "/uploads/x.php/y", "/secret.php/y", "/accel/o.txt"}},
 	{"scripts", `
 server {
 	listen LISTEN;
@@ -103,6 +109,28 @@ server {
 		"POST /some/page"}},
 }
 
+// plainScripts is a configuration without paths behind the names of scripts.
+const plainScripts = `
+server {
+	listen LISTEN;
+	server_name example.org;
+	root DIR/www;
+	index index.php;
+	location / { try_files $uri $uri/ FALLBACK; }
+	location ~* /uploads/.*\.php$ { deny all; }
+	location = /secret.php { return 403; }
+	location /files/ { internal; alias DIR/other/; }
+	location ~ \.php$ {
+		fastcgi_param SCRIPT_FILENAME $document_root$fastcgi_script_name;
+		fastcgi_param QUERY_STRING $query_string;
+		fastcgi_param REQUEST_METHOD $request_method;
+		fastcgi_param REQUEST_URI $request_uri;
+		fastcgi_param SERVER_PROTOCOL $server_protocol;
+		fastcgi_param HTTP_HOST $host;
+		fastcgi_pass unix:DIR/php.sock;
+	}
+}`
+
 // TestSameAnswers asks nginx and lwango the same.
 func TestSameAnswers(t *testing.T) {
 	for _, c := range same {
@@ -113,8 +141,9 @@ func TestSameAnswers(t *testing.T) {
 				"www/404.html": "lost", "www/feed.xml": "<feed/>", "www/docs/page.html": "page",
 				"www/.git/x": "x", "www/.well-known/x": "known", "www/raw/a.css": "raw", "other/o.txt": "other",
 				"www/secret/x": "secret", "www/index.php": "<?php", "www/blog/index.php": "<?php",
-				"www/uploads/x.php": "<?php", "www/.htaccess": "x"} {
-				if c.name != "scripts" && strings.HasSuffix(name, ".php") {
+				"www/uploads/x.php": "<?php", "www/.htaccess": "x",
+				"www/secret.php": "<?php"} {
+				if !strings.HasPrefix(c.name, "scripts") && strings.HasSuffix(name, ".php") {
 					continue
 				}
 				name = filepath.Join(dir, name)
@@ -154,6 +183,10 @@ func applications(t *testing.T, dir string) {
 	t.Helper()
 	app := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "text/plain")
+		if file, ok := strings.CutPrefix(r.URL.Path, "/accel/"); ok {
+			w.Header().Set("X-Accel-Redirect", "/files/"+file)
+			return
+		}
 		if r.URL.Path == "/pages/418.html" {
 			fmt.Fprint(w, "teapot")
 			return
