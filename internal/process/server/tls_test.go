@@ -228,9 +228,12 @@ module = "status"`)
 		var got metrics.Snapshot
 		must.Do(t, json.Unmarshal([]byte(read("json")), &got))
 		a, b := s.leaf("a"), s.leaf("b")
+		const warned = -14 * 24 * time.Hour
 		want := []metrics.Certificate{
-			{File: filepath.Join(s.dir, "a.pem"), Names: a.DNSNames, Until: a.NotAfter},
-			{File: filepath.Join(s.dir, "b.pem"), Names: b.DNSNames, Until: b.NotAfter}}
+			{File: filepath.Join(s.dir, "a.pem"), Names: a.DNSNames, Until: a.NotAfter,
+				WarnFrom: a.NotAfter.Add(warned)},
+			{File: filepath.Join(s.dir, "b.pem"), Names: b.DNSNames, Until: b.NotAfter,
+				WarnFrom: b.NotAfter.Add(warned)}}
 		if !reflect.DeepEqual(got.Certificates, want) {
 			t.Errorf("%s: got %v, want %v", when, got.Certificates, want)
 		}
