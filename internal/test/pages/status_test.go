@@ -38,6 +38,18 @@ func little() *metrics.Snapshot {
 		Topics: metrics.Topics{Largest: []metrics.Topic{}}}
 }
 
+// quiet is a server that has had no request in the last minute, and has modules that count.
+func quiet() *metrics.Snapshot {
+	s, ago := little(), little()
+	s.Routes = []metrics.Route{{Site: "*", Route: "/", Status: [6]int64{2: 7}, Times: []int64{7},
+		Cache: map[string]int64{"hit": 7}}}
+	s.Cache = new(metrics.Cache)
+	ago.Routes, ago.Cache = s.Routes, s.Cache
+	s.Uptime, ago.Uptime = 100, 40
+	s.MinuteAgo = ago
+	return s
+}
+
 // much is a server with all that the page shows, most of it since a minute ago.
 func much() *metrics.Snapshot {
 	const site, long = "www.shop.example.org", "/application/orders/archive/by-customer"
@@ -150,6 +162,8 @@ func TestStatusPage(t *testing.T) {
 	}{
 		{"little", little, []string{"Loops"}, []string{"Routes", "Upstreams", "Cache", "Streams", "Topics",
 			"Certificates", "Stalls", "undefined", "NaN"}},
+		{"quiet", quiet, []string{"Cache", "Server", "0 answers"}, []string{"Routes",
+			"Upstreams", "Streams", "undefined", "NaN"}},
 		{"much", much, []string{"Routes", "4,711", "31 answers", "2.0 KiB", "drained", "failed", "held up",
 			"20,576", "> 17 s", "49\u00a0%, 502:\u00a058, 504:\u00a02", "Replaced processes", "lost lines of the log",
 			"of 1,024", "refused: max_connections", "Mirror", "Topics", "Certificates", "Stalls",
