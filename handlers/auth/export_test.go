@@ -33,8 +33,8 @@ func Meant(t testing.TB, d time.Duration) {
 	t.Cleanup(func() { meant = before })
 }
 
-// RenewAlways lets a token of an unknown key have the keys read again, whenever that was done last,
-// until the test ends.
+// RenewAlways lets tokens of unknown keys have the keys read again, whenever that was done last,
+// for handlers that are made until the test ends.
 func RenewAlways(t testing.TB) {
 	before := keysLeast
 	keysLeast = 0

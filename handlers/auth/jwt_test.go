@@ -182,6 +182,10 @@ func TestJWTKeysByURL(t *testing.T) {
 		t.Errorf("asked %d times", n)
 	}
 	auth.RenewAlways(t)
+	s = tokens(t, auth.JWT{Keys: origin.URL})
+	if got := ask(0); got != 200 {
+		t.Errorf("of another server: %d", got)
+	}
 	for name, text := range map[string]string{"huge": `{"keys":[` + strings.Repeat(" ", 2<<20) + "]}",
 		"malformed": "{", "empty": `{"keys":[]}`, "secrets": `{"keys":[{"kty":"oct","k":"` +
 			strings.Repeat("A", 43) + `"}]}`} {

@@ -35,6 +35,7 @@ type keySet struct {
 	path, url string // one of them
 	log       *slog.Logger
 	client    *http.Client
+	least     time.Duration        // between two readings
 	set       atomic.Pointer[jwks] // nil: none have come yet
 
 	begun   atomic.Int64                           // when they were read last, since epoch
@@ -61,7 +62,7 @@ var keysLeast = 10 * time.Second
 
 // openKeys reads a file, or prepares the reading of a URL, which begins with the server.
 func openKeys(from string, env handlers.Env) (*keySet, error) {
-	k := &keySet{log: env.Log()}
+	k := &keySet{log: env.Log(), least: keysLeast}
 	u, err := url.Parse(from)
 	local := err == nil && slices.Contains([]string{"127.0.0.1", "::1", "localhost"}, u.Hostname())
 	switch {
@@ -111,7 +112,7 @@ func (k *keySet) keepFresh(ctx context.Context) {
 func (k *keySet) renew(t *loop.Thread) {
 	p := k.reading.Load()
 	if p == nil {
-		if last := k.begun.Load(); last != 0 && int64(time.Since(epoch))-last < int64(keysLeast) {
+		if last := k.begun.Load(); last != 0 && int64(time.Since(epoch))-last < int64(k.least) {
 			return
 		}
 		p = new(loop.Promise[struct{}])
