@@ -162,6 +162,8 @@ type TLS struct {
 	Name string `toml:"name"` // of the certificate, and for SNI; "": the host of the address
 	Cert string `toml:"cert"` // a PEM file: the certificate for upstreams that ask for one
 	Key  string `toml:"key"`  // its key
+	// decrypts a key that is encrypted
+	KeyPassword string `toml:"key_password"`
 	// a file of revocation lists, PEM or DER, for the upstream's chain
 	CRL      string `toml:"crl"`
 	Insecure bool   `toml:"insecure"` // take any certificate

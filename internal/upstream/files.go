@@ -22,6 +22,7 @@ var filesInterval = time.Minute
 type files struct {
 	lists     *crl.File // nil: none
 	cert, key string    // paths; "": none
+	password  string    // of the key
 	pair      atomic.Pointer[tls.Certificate]
 
 	version atomic.Int64 // grows when a changed file was read
@@ -36,7 +37,7 @@ type files struct {
 // not be read count as changed.
 func (f *files) read() error {
 	f.stamp = f.stamps()
-	pair, err := confpath.KeyPair(f.cert, f.key)
+	pair, err := confpath.KeyPair(f.cert, f.key, f.password)
 	if _, unread := errors.AsType[*fs.PathError](err); unread {
 		f.stamp = [2]confpath.Stamp{}
 	}

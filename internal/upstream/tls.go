@@ -23,8 +23,8 @@ import (
 // TLS has a route's settings of TLS for upstreams whose addresses begin with "https://". The fields
 // are those of TLS in handlers/upstreams, which are keys of the configuration.
 type TLS struct {
-	CA, Name, Cert, Key, CRL string
-	Insecure                 bool
+	CA, Name, Cert, Key, KeyPassword, CRL string
+	Insecure                              bool
 }
 
 // Security is a TLS that was loaded.
@@ -79,11 +79,14 @@ func (t *TLS) Load(path func(string) string, byRequest bool) (*Security, error) 
 	if (t.Cert == "") != (t.Key == "") {
 		return nil, errors.New("expected both cert and key, paths of PEM files")
 	}
+	if t.KeyPassword != "" && t.Key == "" {
+		return nil, errors.New("key_password is for a key")
+	}
 	if t.Cert != "" {
 		if s.files == nil {
 			s.files = new(files)
 		}
-		s.files.cert, s.files.key = path(t.Cert), path(t.Key)
+		s.files.cert, s.files.key, s.files.password = path(t.Cert), path(t.Key), t.KeyPassword
 		if err := s.files.read(); err != nil {
 			return nil, err
 		}

@@ -1,7 +1,6 @@
 package confpath
 
 import (
-	"crypto/tls"
 	"fmt"
 	"io"
 	"io/fs"
@@ -71,18 +70,4 @@ func all(f *os.File, most int64) ([]byte, error) {
 		return nil, fmt.Errorf("%s: longer than %d KiB", f.Name(), most>>10)
 	}
 	return text, err
-}
-
-// KeyPair reads a certificate with its chain, and its private key, from PEM files, which may be the
-// same.
-func KeyPair(cert, key string) (tls.Certificate, error) {
-	certs, err := Read(cert, MaxFile)
-	if err != nil {
-		return tls.Certificate{}, err
-	}
-	private, err := Read(key, MaxFile)
-	if err != nil {
-		return tls.Certificate{}, err
-	}
-	return tls.X509KeyPair(certs, private)
 }

@@ -391,7 +391,7 @@ func (a *ACME) base(entry string) string {
 func (a *ACME) file(entry string) string { return a.base(entry) + ".pem" }
 
 func (a *ACME) read(entry string) (tls.Certificate, error) {
-	return confpath.KeyPair(a.file(entry), a.file(entry))
+	return confpath.KeyPair(a.file(entry), a.file(entry), "")
 }
 
 // pairs are those of entries of Domains: what has been obtained so far, and what has not.

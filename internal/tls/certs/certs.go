@@ -73,6 +73,8 @@ type Files struct {
 	Cert string `toml:"cert"`
 	// Key is a PEM file.
 	Key string `toml:"key"`
+	// KeyPassword decrypts a key that is encrypted.
+	KeyPassword string `toml:"key_password"`
 	// ACME stands for the certificates of [tls] acme, in the place of cert and key; at a site, for
 	// those of its hosts.
 	ACME bool `toml:"acme"`
@@ -152,7 +154,7 @@ func (t *TLS) Check(c Context) {
 func (c *Context) pairs(files []Files, hosts []string, strict bool) (all []pair) {
 	for _, f := range files {
 		switch {
-		case f.ACME && (f.Cert != "" || f.Key != ""):
+		case f.ACME && (f.Cert != "" || f.Key != "" || f.KeyPassword != ""):
 			f.Table.Errorf("acme", "stands in the place of cert and key")
 			continue
 		case f.Joint && (!f.ACME || hosts == nil):
@@ -173,6 +175,7 @@ func (c *Context) pairs(files []Files, hosts []string, strict bool) (all []pair)
 			continue
 		}
 		p := pair{cert: confpath.Join(c.Dir, f.Cert), key: confpath.Join(c.Dir, f.Key),
+			password: f.KeyPassword,
 			position: f.Table.Position(""), strict: strict, table: f.Table}
 		if err := c.Reader.load(&p, time.Now()); err != nil {
 			f.Table.Errorf("", "%v", err)

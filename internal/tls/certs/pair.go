@@ -19,6 +19,7 @@ import (
 // pair is a certificate that was read, with its key.
 type pair struct {
 	cert, key string // paths
+	password  string // of the key
 	stamp     stamp  // of the files before they were read
 	tlsCert   tls.Certificate
 	leaf      *x509.Certificate // of that; nil until ACME obtains it
@@ -37,11 +38,11 @@ const listenersOwn = -1
 
 // Reader reads pairs of files while a configuration is read: each pair once, and none that has not
 // changed since an earlier configuration. One goroutine uses it.
-type Reader struct{ read map[[2]string]pair }
+type Reader struct{ read map[[3]string]pair }
 
 // NewReader returns a Reader for the configuration that is to replace before.
 func NewReader(before Set) *Reader {
-	r := &Reader{read: map[[2]string]pair{}}
+	r := &Reader{read: map[[3]string]pair{}}
 	for _, t := range before {
 		for _, p := range t.pairs {
 			r.keep(&p)
@@ -52,13 +53,13 @@ func NewReader(before Set) *Reader {
 
 func (r *Reader) keep(p *pair) {
 	if p.leaf != nil && p.loadErr == nil && p.rereadAt.IsZero() {
-		r.read[[2]string{p.cert, p.key}] = pair{stamp: p.stamp, tlsCert: p.tlsCert, leaf: p.leaf}
+		r.read[[3]string{p.cert, p.key, p.password}] = pair{stamp: p.stamp, tlsCert: p.tlsCert, leaf: p.leaf}
 	}
 }
 
 // load is the method of p, but does not read what is known.
 func (r *Reader) load(p *pair, now time.Time) error {
-	if known, ok := r.read[[2]string{p.cert, p.key}]; ok && known.stamp != (stamp{}) &&
+	if known, ok := r.read[[3]string{p.cert, p.key, p.password}]; ok && known.stamp != (stamp{}) &&
 		known.stamp == p.stampFiles() {
 		p.stamp, p.tlsCert, p.leaf = known.stamp, known.tlsCert, known.leaf
 		return nil
@@ -87,7 +88,7 @@ func (p *pair) changed(now time.Time) bool {
 // could not be read count as changed.
 func (p *pair) load(now time.Time) error {
 	p.stamp, p.rereadAt = p.stampFiles(), time.Time{}
-	cert, err := confpath.KeyPair(p.cert, p.key)
+	cert, err := confpath.KeyPair(p.cert, p.key, p.password)
 	if err == nil && p.domain != "" && p.precedes(cert.Leaf, now) {
 		p.rereadAt = cert.Leaf.NotBefore
 		return fmt.Errorf("the new one is not valid before %s", p.rereadAt.Format(day))
