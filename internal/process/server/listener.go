@@ -2,21 +2,24 @@ package server
 
 import (
 	"crypto/tls"
+	"net"
 	"sync/atomic"
 	"time"
 
 	"github.com/lwango/lwango/conn"
 	"github.com/lwango/lwango/internal/process/config"
 	"github.com/lwango/lwango/internal/process/sockets"
+	"github.com/lwango/lwango/internal/process/tcpproxy"
 	"github.com/lwango/lwango/internal/tls/certs"
 	"github.com/lwango/lwango/loop"
+	"github.com/lwango/lwango/stream"
 )
 
 // listener is an address at which the server listens.
 type listener struct {
 	conn.Listener // for each loop, without FD; its TLS asks certs
 	socket        *sockets.Socket
-	config        config.Listener
+	listening     listening
 	certs         atomic.Pointer[certs.Offer] // in force
 
 	// By loop. A loop owns its entry once it serves the listener.
@@ -24,10 +27,19 @@ type listener struct {
 	handles [][]*loop.Listener
 }
 
+// listening is what stays of the configuration that has made a listener, for as long as it listens,
+// over any number of reloads.
+type listening struct {
+	given   net.Listener                           // of a program
+	stream  *tcpproxy.Service                      // of a [[stream]]
+	streams func(*loop.Thread, *stream.Conn) error // of a program, and for how long one may be idle
+	idle    time.Duration
+}
+
 // newListener duplicates the descriptors of sock for n loops; if it fails, sock is closed.
 func newListener(sock *sockets.Socket, lc config.Listener, n int,
 	obtainer *certs.Obtainer) (*listener, error) {
-	l := &listener{socket: sock, config: lc, given: make([][]int, n),
+	l := &listener{socket: sock, listening: listening{lc.Given, lc.Stream, lc.Streams, lc.Idle}, given: make([][]int, n),
 		handles: make([][]*loop.Listener, n)}
 	l.Listener = conn.Listener{Name: lc.Address.ListenerName(), Terms: new(atomic.Uint32),
 		HTTP2:        lc.HTTP2,
@@ -50,8 +62,9 @@ func newListener(sock *sockets.Socket, lc config.Listener, n int,
 // like reports whether both serve the same: HTTP or the same kind of streams, both with TLS or both
 // without.
 func (l *listener) like(o *listener) bool {
-	return (l.TLS == nil) == (o.TLS == nil) && (l.config.Stream == nil) == (o.config.Stream == nil) &&
-		(l.config.Streams == nil) == (o.config.Streams == nil)
+	a, b := &l.listening, &o.listening
+	return (l.TLS == nil) == (o.TLS == nil) && (a.stream == nil) == (b.stream == nil) &&
+		(a.streams == nil) == (b.streams == nil)
 }
 
 // discard closes the descriptors that no loop has taken over.

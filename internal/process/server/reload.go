@@ -116,7 +116,7 @@ func (s *server) openAdded(
 	added := map[sockets.Address]*listener{}
 	for _, lc := range next.Listeners {
 		old := s.listeners[lc.Address]
-		if old != nil && lc.Given != nil && !sockets.Same(lc.Given, old.config.Given) {
+		if old != nil && lc.Given != nil && !sockets.Same(lc.Given, old.listening.given) {
 			return nil, lc.Table.Wrong("address", fmt.Errorf("listen %s: another socket of that address is "+
 				"served already", old.socket.Display))
 		}
@@ -126,7 +126,8 @@ func (s *server) openAdded(
 		case old == nil:
 			l, err = s.open(lc)
 		case (old.TLS == nil) != (lc.TLS.Config == nil), old.HTTP2 != lc.HTTP2,
-			old.config.Streams != nil, lc.Streams != nil, old.config.Stream != nil, lc.Stream != nil:
+			old.listening.streams != nil, lc.Streams != nil, old.listening.stream != nil,
+			lc.Stream != nil:
 			l, err = s.reuse(old, lc)
 		default:
 			continue

@@ -477,11 +477,11 @@ func (s *server) serve(l *listener, i int) error {
 	for j, fd := range fds {
 		var h *loop.Listener
 		var err error
-		switch c := l.config; {
-		case c.Stream != nil:
-			h, err = c.Stream.Listen(s.loops[i], fd, l.TLS)
-		case c.Streams != nil:
-			h, err = stream.StartServerFD(s.loops[i], fd, c.Idle, &s.sessions, c.Streams)
+		switch of := l.listening; {
+		case of.stream != nil:
+			h, err = of.stream.Listen(s.loops[i], fd, l.TLS)
+		case of.streams != nil:
+			h, err = stream.StartServerFD(s.loops[i], fd, of.idle, &s.sessions, of.streams)
 		default:
 			ln := l.Listener
 			ln.FD = fd

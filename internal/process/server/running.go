@@ -82,7 +82,7 @@ func closeGiven(src config.Source, s *server) {
 		}
 		if s != nil {
 			if old := s.listeners[sockets.GivenAddress(l.Given)]; old != nil &&
-				sockets.Same(l.Given, old.config.Given) {
+				sockets.Same(l.Given, old.listening.given) {
 				continue
 			}
 		}
