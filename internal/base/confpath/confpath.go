@@ -1,5 +1,11 @@
 // Package confpath reads what a configuration names: relative paths, the sockets of unix:
 // addresses, files, users. Its functions may be called from any goroutine.
+//
+//	confpath.go  paths, and the sockets of addresses
+//	read.go      files, of a bounded size
+//	key.go       certificates with their keys, which may be encrypted
+//	stamp.go     whether a file has changed
+//	users.go     users and groups
 package confpath
 
 import (

@@ -39,7 +39,8 @@ type listening struct {
 // newListener duplicates the descriptors of sock for n loops; if it fails, sock is closed.
 func newListener(sock *sockets.Socket, lc config.Listener, n int,
 	obtainer *certs.Obtainer) (*listener, error) {
-	l := &listener{socket: sock, listening: listening{lc.Given, lc.Stream, lc.Streams, lc.Idle}, given: make([][]int, n),
+	l := &listener{socket: sock, listening: listening{lc.Given, lc.Stream, lc.Streams, lc.Idle},
+		given:   make([][]int, n),
 		handles: make([][]*loop.Listener, n)}
 	l.Listener = conn.Listener{Name: lc.Address.ListenerName(), Terms: new(atomic.Uint32),
 		HTTP2:        lc.HTTP2,

@@ -58,6 +58,7 @@ var only = map[string][]string{
 	"github.com/landlock-lsm/go-landlock/landlock": {"internal/process/confine"},
 
 	"github.com/landlock-lsm/go-landlock/landlock/syscall": {"internal/process/confine"},
+	"github.com/youmark/pkcs8":                             {"internal/base/confpath"},
 
 	"golang.org/x/sys/unix": {"internal/content/cachestore", "loop", "stream", "conn", "handlers/*",
 		"internal/base/sysio", "fastcgi/internal/fcgitest", "internal/process/server",

@@ -53,7 +53,8 @@ func NewReader(before Set) *Reader {
 
 func (r *Reader) keep(p *pair) {
 	if p.leaf != nil && p.loadErr == nil && p.rereadAt.IsZero() {
-		r.read[[3]string{p.cert, p.key, p.password}] = pair{stamp: p.stamp, tlsCert: p.tlsCert, leaf: p.leaf}
+		r.read[[3]string{p.cert, p.key, p.password}] = pair{stamp: p.stamp, tlsCert: p.tlsCert,
+			leaf: p.leaf}
 	}
 }
 
