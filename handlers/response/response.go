@@ -122,14 +122,17 @@ func escapeFor(contentType text) func(string) string {
 	switch {
 	case contentType.parts != nil, strings.Contains(media, "html"), strings.Contains(media, "xml"):
 		return html.EscapeString
-	case strings.Contains(media, "json"), strings.Contains(media, "javascript"):
+	case strings.Contains(media, "json"), strings.Contains(media, "script"):
 		return func(s string) string {
 			quoted, _ := json.Marshal(s)
-			return string(quoted[1 : len(quoted)-1])
+			return otherQuotes.Replace(string(quoted[1 : len(quoted)-1]))
 		}
 	}
 	return nil
 }
+
+// otherQuotes escapes what ends the other strings of a script, or runs code in them.
+var otherQuotes = strings.NewReplacer("'", `\u0027`, "`", `\u0060`, "$", `\u0024`)
 
 // of returns the text for a request.
 func (t *text) of(req *conn.Request) string {

@@ -68,6 +68,9 @@ func TestPlaceholders(t *testing.T) {
 		{"{field.t}", "{field.x}", `&#34;&lt;/script&gt;\`},
 		{"application/json", `{"a": "{field.x}"}`, `{"a": "\"\u003c/script\u003e\\"}`},
 		{"text/javascript", `a("{field.x}")`, `a("\"\u003c/script\u003e\\")`},
+		{"text/javascript", "a('{query.q}', `{query.q}`)",
+			`a('\u0027\u0060\u0024{x}', ` + "`" + `\u0027\u0060\u0024{x}` + "`)"},
+		{"text/ecmascript", `a("{field.x}")`, `a("\"\u003c/script\u003e\\")`},
 	} {
 		h := must.Get(module.Build(t, response.Register, "response", handlers.Env{},
 			func(s *response.Settings) {
@@ -75,8 +78,8 @@ func TestPlaceholders(t *testing.T) {
 				s.Headers = fields{"Content-Type": row.media, "X-None": "{field.none}", "X-Empty": "",
 					"X-Path": "{path}"}
 			}))(t)
-		got := module.Start(t, modes.Plain, "/", h).Request("GET /a", []string{`X: "</script>\`,
-			"T: text/html"}, "")
+		got := module.Start(t, modes.Plain, "/", h).Request("GET /a?q=%27%60${x}",
+			[]string{`X: "</script>\`, "T: text/html"}, "")
 		if got.Text != row.want || got.Header["X-None"] != nil || got.Header["X-Empty"] == nil ||
 			got.Header.Get("X-Path") != "/a" {
 			t.Errorf("%s: %s, want %s; %v", row.media, got.Text, row.want, got.Header)
