@@ -2,6 +2,7 @@ package placeholder
 
 import (
 	"fmt"
+	"net/url"
 	"slices"
 	"strings"
 
@@ -171,7 +172,7 @@ func (b *addressBuilder) mapped(m *table, ofMaps []string,
 // captures of the template behind those that the caller has. It is nil where the text stands for
 // nothing: the value of a map is empty.
 func (a *Address) Choose(q Asked, s *template.Source) *template.Template {
-	var found map[string]string // what groups of maps have matched
+	var found map[string]template.Part // what groups of maps have matched
 	for a.template == nil {
 		switch {
 		case a.schemes != nil && q.Secure():
@@ -181,10 +182,10 @@ func (a *Address) Choose(q Asked, s *template.Source) *template.Template {
 		case a.m != nil:
 			r, groups := a.m.choose(q)
 			if found == nil {
-				found = make(map[string]string)
+				found = make(map[string]template.Part)
 			}
 			for i, group := range groups {
-				found[a.m.name+"."+r.groups[i]] = group
+				found[a.m.name+"."+r.groups[i]] = a.m.from.matched(group)
 			}
 			a = a.by[r]
 		default:
@@ -195,7 +196,7 @@ func (a *Address) Choose(q Asked, s *template.Source) *template.Template {
 		s.Captures = append(s.Captures, a.others[i].part(q, s))
 	}
 	for _, name := range a.ofMaps {
-		s.Captures = append(s.Captures, template.Part{Text: found[name]})
+		s.Captures = append(s.Captures, found[name])
 	}
 	return a.template
 }
@@ -213,6 +214,31 @@ func (p *Piece) part(q Asked, s *template.Source) template.Part {
 		text = strings.ReplaceAll(string(value), http1.EncodedSlash, "")
 	}
 	return template.Part{Text: text}
+}
+
+// matched returns what a group has matched in a text that stands for t, for a template. Where t is
+// nothing but parts of a target, these are encoded already.
+func (t Text) matched(group string) template.Part {
+	for i := range t {
+		switch p := &t[i]; {
+		case p.Name == "":
+		case p.m != nil, p.kind != kindPath && p.kind != kindRest && p.kind != kindPrefix &&
+			p.kind != kindURI:
+			return template.Part{Text: group}
+		}
+	}
+	decoded, err := url.PathUnescape(group)
+	if err != nil { // it has a part of a code
+		return template.Part{Text: group}
+	}
+	var sent []byte // what may stand in a query need not in a path
+	for i, piece := range strings.Split(group, "%") {
+		if i > 0 {
+			sent = append(sent, '%')
+		}
+		sent = http1.AppendPath(sent, []byte(piece))
+	}
+	return template.Part{Text: decoded, Sent: string(sent)}
 }
 
 // choose returns the value of the map for a request, and what the groups of its expression have

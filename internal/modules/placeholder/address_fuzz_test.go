@@ -44,6 +44,7 @@ func FuzzAddress(f *testing.F) {
 		"https://evil.test/", ".evil.test", "@evil.test", "q=evil.test; q=x", "/u//evil.test"} {
 		f.Add("/"+s, s, s)
 		f.Add("/u/"+s, "", "")
+		f.Add("/all/"+s, `\`+s, "")
 	}
 	f.Fuzz(func(t *testing.T, raw, query, field string) {
 		clean, err := http1.CleanPath(nil, []byte(raw))

@@ -29,7 +29,9 @@ var tables = []placeholder.Settings{
 		"x/self": "{backend} is {half}"}},
 	{Name: "new", From: "{uri}", Values: map[string]string{"/old": "/new?a=b",
 		"/away": "https://other.test/", "/none": ""},
-		Regexps: []placeholder.Regexp{{Regexp: `^/u/([^?]*)`, Value: "/user/{1}"}},
+		Regexps: []placeholder.Regexp{{Regexp: `^/u/([^?]*)`, Value: "/user/{1}"},
+			{Regexp: "^/q/([^/]*)", Value: "/find?q={1}"}, {Regexp: "^/all/(.*)", Value: "/x/{1}"},
+			{Regexp: "^/half/(..)", Value: "/x/{1}"}},
 		Default: "/same"},
 }
 
@@ -97,7 +99,10 @@ func TestAddresses(t *testing.T) {
 		{"/away", "{new}", "https://other.test/"},
 		{"/none", "{new}", ""},
 		{"/u//evil.test", "{new}", "/user/evil.test"},
-		{"/u/a%20b?x", "{new}", "/user/a%2520b"},
+		{"/u/a%20b%2Fc?x", "{new}", "/user/a%20b%2Fc"},
+		{"/q/a%20b%26/c", "{new}", "/find?q=a%20b%26"},
+		{"/all/a%20b?x=%25|", "{new}", "/x/a%20b%3Fx=%25%7C"},
+		{"/half/%C3%A9", "{new}", "/x/%25C"},
 		{"/u/a", "/login?to={new}", "/login?to=/user/a"},
 		{"/x?q=%2F%2Fevil.test%0d", "/{query.q}", "/evil.test%0D"},
 		{"/x?q=a%26b", "/y?q={query.q}&h={field.text}",
