@@ -14,6 +14,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -199,6 +200,14 @@ func TestJWTKeysByURL(t *testing.T) {
 	if a, b := ask(1), ask(0); a != 200 || b != 401 {
 		t.Errorf("rotated: %d and %d", a, b)
 	}
+	// A configuration that takes the place of another one has its keys, also if the provider is away.
+	origin.Close()
+	before := s
+	s = tokens(t, auth.JWT{Keys: origin.URL})
+	if got := ask(1); got != 200 {
+		t.Errorf("after a reload without the provider: %d", got)
+	}
+	runtime.KeepAlive(before)
 }
 
 func TestJWTErrors(t *testing.T) {

@@ -21,6 +21,7 @@ import (
 	"sync/atomic"
 	"syscall"
 	"time"
+	"weak"
 
 	"github.com/golang-jwt/jwt/v5"
 
@@ -60,6 +61,10 @@ const (
 // the tests.
 var keysLeast = 10 * time.Second
 
+// latest has, by URL, the keySet in force that has read it last. From there a configuration that
+// takes the place of another has its first keys: the provider may be away at a reload.
+var latest sync.Map // of weak.Pointer[keySet]
+
 // openKeys reads a file, or prepares the reading of a URL, which begins with the server.
 func openKeys(from string, env handlers.Env) (*keySet, error) {
 	k := &keySet{log: env.Log(), least: keysLeast}
@@ -70,6 +75,11 @@ func openKeys(from string, env handlers.Env) (*keySet, error) {
 		return nil, errors.New("missing; expected a file with a JWK Set, or its https URL")
 	case err == nil && (u.Scheme == "https" && u.Host != "" || u.Scheme == "http" && local):
 		k.url = from
+		if p, ok := latest.Load(from); ok {
+			if before := p.(weak.Pointer[keySet]).Value(); before != nil {
+				k.set.Store(before.set.Load())
+			}
+		}
 		k.client = &http.Client{Timeout: keysTimeout, Transport: &http.Transport{DisableKeepAlives: true,
 			MaxResponseHeaderBytes: 64 << 10, Proxy: http.ProxyFromEnvironment},
 			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
@@ -143,6 +153,9 @@ func (k *keySet) refresh(ctx context.Context) bool {
 	case err == nil:
 		k.wrong = ""
 		k.set.Store(set)
+		if k.url != "" {
+			latest.Store(k.url, weak.Make(k))
+		}
 	case err.Error() != k.wrong:
 		k.wrong = err.Error()
 		k.log.Error("auth: the keys of tokens cannot be read, the last good ones count", "keys",
@@ -256,8 +269,8 @@ func octets(s string) []byte {
 	return b
 }
 
-// maxTried is how many keys a token is tried with that names none.
-const maxTried = 8
+// maxTried is how many keys a token is tried with that names none: each try takes the loop's time.
+const maxTried = 3
 
 // of returns the keys by which a token may be signed: those of its kid, of the kind that its
 // algorithm asks for. So the token does not choose what a key is taken for.
