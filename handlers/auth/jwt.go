@@ -1,6 +1,7 @@
 package auth
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -84,6 +85,7 @@ func newTokens(s Settings, env handlers.Env) (*tokens, error) {
 	a := &tokens{cookie: j.Cookie, user: j.UserClaim,
 		challenge: `Bearer realm="` + strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(realm) + `"`,
 		parser: jwt.NewParser(jwt.WithValidMethods(methods), jwt.WithExpirationRequired(),
+			jwt.WithJSONNumber(), // a float64 would make one of two large numbers
 			jwt.WithIssuer(j.Issuer), jwt.WithAudience(j.Audience...), jwt.WithLeeway(j.Leeway))}
 	for _, name := range slices.Sorted(maps.Keys(j.CopyClaims)) {
 		if err := handlers.CheckField(name); err != nil {
@@ -114,8 +116,10 @@ func (a *tokens) around(next conn.Handler) conn.Handler {
 	}
 }
 
-// errNoKeys says that the keys have not come yet.
-var errNoKeys = errors.New("there are no keys yet")
+var (
+	errNoKeys   = errors.New("there are no keys yet")
+	errCritical = errors.New("an extension that must be understood") // RFC 7515 section 4.1.11
+)
 
 // check returns the status for a request without a token that counts, or 0. It may wait for new
 // keys.
@@ -147,9 +151,15 @@ func (a *tokens) check(req *conn.Request, resp *conn.Response) int {
 	return 0
 }
 
-// token returns the token of a request; "": there is none, or it is too long.
+// token returns the token of a request; "": there is none, or it is too long, or one of several.
 func (a *tokens) token(req *conn.Request) string {
-	field, ok := req.Layer().HeaderView("Authorization")
+	field, next := req.Layer().HeaderViewFrom("Authorization", 0)
+	ok := next > 0
+	if ok {
+		if _, more := req.Layer().HeaderViewFrom("Authorization", next); more > 0 {
+			return "" // the application may look at the other one
+		}
+	}
 	switch {
 	case ok && len(field) > len(bearerPrefix) && len(field) <= maxToken &&
 		strings.EqualFold(string(field[:len(bearerPrefix)]), bearerPrefix):
@@ -174,6 +184,9 @@ func (a *tokens) claimsOf(req *conn.Request, token string) (jwt.MapClaims, error
 		var err error
 		if set != nil {
 			_, err = a.parser.ParseWithClaims(token, said, func(t *jwt.Token) (any, error) {
+				if _, there := t.Header["crit"]; there {
+					return nil, errCritical
+				}
 				keys := set.of(t)
 				unknown = len(keys.Keys) == 0
 				return keys, nil
@@ -192,8 +205,8 @@ func claimText(claim any) (string, bool) {
 	switch v := claim.(type) {
 	case string:
 		return v, true
-	case float64:
-		return strconv.FormatFloat(v, 'f', -1, 64), true
+	case json.Number:
+		return v.String(), true
 	case bool:
 		return strconv.FormatBool(v), true
 	case []any:

@@ -54,6 +54,15 @@ func token(t *testing.T, method jwt.SigningMethod, key any, kid string,
 	return must.Get(tok.SignedString(key))(t)
 }
 
+// critical signs a token with an extension that nobody understands.
+func critical(t *testing.T, key any) string {
+	t.Helper()
+	tok := jwt.NewWithClaims(jwt.SigningMethodES256, jwt.MapClaims{"iss": "https://id.test",
+		"aud": "app", "sub": "ann", "exp": time.Now().Add(time.Hour).Unix()})
+	tok.Header["kid"], tok.Header["crit"], tok.Header["x"] = "e", []string{"x"}, 1
+	return must.Get(tok.SignedString(key))(t)
+}
+
 // tokens serves a handler that tells the user and the field of a claim.
 func tokens(t *testing.T, set auth.JWT) *server.Server {
 	t.Helper()
@@ -73,6 +82,7 @@ func TestJWT(t *testing.T) {
 	edPublic, edKey, err := ed25519.GenerateKey(rand.Reader)
 	must.Do(t, err)
 	secret := []byte("0123456789abcdef0123456789abcdef")
+	longer := []byte("0123456789abcdef0123456789abcdefg") // whole in base64
 	point := must.Get(ecKey.PublicKey.Bytes())(t)
 	path := filepath.Join(t.TempDir(), "keys.json")
 	must.Do(t, os.WriteFile(path, jwkSet(t,
@@ -82,6 +92,7 @@ func TestJWT(t *testing.T) {
 		map[string]string{"kty": "OKP", "kid": "o", "crv": "Ed25519", "x": b64(edPublic)},
 		map[string]string{"kty": "oct", "kid": "s", "alg": "HS256", "k": b64(secret)},
 		map[string]string{"kty": "RSA", "kid": "weak", "n": b64(rsaKey.N.Bytes()[:64]), "e": "AQAB"},
+		map[string]string{"kty": "oct", "kid": "part", "k": b64(longer) + "+AAA"},
 		map[string]string{"kty": "new"},
 	), 0o600))
 	s := tokens(t, auth.JWT{Keys: path, Cookie: "token"})
@@ -92,12 +103,16 @@ func TestJWT(t *testing.T) {
 	const ann = "200 ann ann@a.test a,b"
 	good := es(nil)
 	for name, test := range map[string]struct{ token, want string }{
-		"RS256":           {token(t, jwt.SigningMethodRS256, rsaKey, "r", nil), ann},
-		"PS512":           {token(t, jwt.SigningMethodPS512, rsaKey, "r", nil), ann},
-		"ES256":           {good, ann},
-		"EdDSA":           {token(t, jwt.SigningMethodEdDSA, edKey, "o", nil), ann},
-		"HS256":           {token(t, jwt.SigningMethodHS256, secret, "s", nil), ann},
-		"no kid":          {token(t, jwt.SigningMethodES256, ecKey, "", nil), ann},
+		"RS256":                {token(t, jwt.SigningMethodRS256, rsaKey, "r", nil), ann},
+		"PS512":                {token(t, jwt.SigningMethodPS512, rsaKey, "r", nil), ann},
+		"ES256":                {good, ann},
+		"EdDSA":                {token(t, jwt.SigningMethodEdDSA, edKey, "o", nil), ann},
+		"HS256":                {token(t, jwt.SigningMethodHS256, secret, "s", nil), ann},
+		"no kid":               {token(t, jwt.SigningMethodES256, ecKey, "", nil), ann},
+		"a part of a secret":   {token(t, jwt.SigningMethodHS256, longer, "part", nil), "401"},
+		"a critical extension": {critical(t, ecKey), "401"},
+		"numbers": {es(jwt.MapClaims{"email": 9007199254740993, "groups": []any{12345678901, true}}),
+			"200 ann 9007199254740993 12345678901,true"},
 		"another alg":     {token(t, jwt.SigningMethodHS512, secret, "s", nil), "401"},
 		"a public secret": {token(t, jwt.SigningMethodHS256, rsaKey.N.Bytes(), "r", nil), "401"},
 		"none": {token(t, jwt.SigningMethodNone, jwt.UnsafeAllowNoneSignatureType, "e", nil),
@@ -136,7 +151,9 @@ func TestJWT(t *testing.T) {
 		}
 	}
 	for fields, want := range map[string]int{"": 401, "Authorization: Basic YTpi": 401,
-		"Connection: X-Email\r\nAuthorization: Bearer " + good: 400} {
+		"Connection: X-Email\r\nAuthorization: Bearer " + good:              400,
+		"Authorization: Bearer " + good:                                     200,
+		"Authorization: Bearer " + good + "\r\nAuthorization: Bearer x.y.z": 401} {
 		var list []string
 		if fields != "" {
 			list = strings.Split(fields, "\r\n")

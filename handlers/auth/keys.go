@@ -264,8 +264,12 @@ func parseKeys(text []byte, secrets bool) (*jwks, error) {
 var curves = map[string]elliptic.Curve{"P-256": elliptic.P256(), "P-384": elliptic.P384(),
 	"P-521": elliptic.P521()}
 
+// octets decodes base64url; nil: s is none. A part of a key must not be taken for the key.
 func octets(s string) []byte {
-	b, _ := base64.RawURLEncoding.DecodeString(s)
+	b, err := base64.RawURLEncoding.DecodeString(s)
+	if err != nil {
+		return nil
+	}
 	return b
 }
 

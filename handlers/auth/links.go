@@ -121,6 +121,9 @@ func readSecret(path string) ([]byte, error) {
 
 // check returns the status for a request without a link that counts now, or 0.
 func (l *links) check(req *conn.Request, now time.Time) int {
+	if l.over.Repeats(req.Layer().QueryView()) {
+		return http.StatusForbidden
+	}
 	var space [512]byte
 	expires := placeholder.Append(space[:0], req, l.expires)
 	until, err := strconv.ParseUint(string(expires), 10, 40)

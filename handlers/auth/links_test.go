@@ -76,6 +76,23 @@ func TestSignedLinks(t *testing.T) {
 	}
 }
 
+// TestSignedLinksOverQuery: a parameter that is signed stands there once, since applications may
+// take the last one.
+func TestSignedLinksOverQuery(t *testing.T) {
+	m := must.Get(auth.NewLinks(auth.Links{SecretFile: []string{linkFile(t, linkSecret)},
+		Over: "{prefix}{path} {query.size}"}, handlers.Env{}))(t)
+	s := module.Start(t, modes.Plain, "/", m(func(*conn.Request, *conn.Response) int { return 204 }))
+	_, query, _ := strings.Cut(sign(linkSecret, "/a 5", time.Now().Add(time.Hour).Unix()), "?")
+	for target, want := range map[string]int{"/a?size=5&" + query: 204,
+		"/a?" + query + "&%73ize=5&x=1&x=2": 204, "/a?size=6&" + query: 403, "/a?" + query: 403,
+		"/a?size=5&" + query + "&size=6": 403, "/a?size=5&" + query + "&s%69ze=6": 403,
+		"/a?size=5&" + query + "&size": 403} {
+		if got := s.Request("GET "+target, nil, "").StatusCode; got != want {
+			t.Errorf("%s: %d, want %d", target, got, want)
+		}
+	}
+}
+
 // TestSignedLinksOfOthers: what the manual says for the shell and for PHP makes the same links.
 func TestSignedLinksOfOthers(t *testing.T) {
 	path := linkFile(t, linkSecret)

@@ -306,22 +306,45 @@ func appendParameter(out, query []byte, name string) []byte {
 	return appendVisible(out[:from], string(out[from:]))
 }
 
+// Repeats reports whether a query has a parameter of the text more than once. The text has the
+// first one, and an application may look at the last one.
+func (t Text) Repeats(query []byte) bool {
+	for i := range t {
+		if t[i].kind != kindParameter {
+			continue
+		}
+		times := 0
+		for rest := query; len(rest) > 0 && times < 2; {
+			var pair []byte
+			pair, rest, _ = bytes.Cut(rest, []byte{'&'})
+			if key, _, _ := bytes.Cut(pair, []byte{'='}); isNamed(key, t[i].of) {
+				times++
+			}
+		}
+		if times > 1 {
+			return true
+		}
+	}
+	return false
+}
+
+// isNamed reports whether the key of a parameter, which may be encoded, is a name.
+func isNamed(key []byte, name string) bool {
+	if bytes.IndexByte(key, '%') < 0 && bytes.IndexByte(key, '+') < 0 {
+		return string(key) == name
+	}
+	var room [64]byte
+	return string(http1.AppendUnescaped(room[:0], key)) == name
+}
+
 // parameter appends the value decoded, and reports whether it was encoded.
 func parameter(out, query []byte, name string) (_ []byte, coded bool) {
 	for len(query) > 0 {
 		var pair []byte
 		pair, query, _ = bytes.Cut(query, []byte{'&'})
 		key, value, _ := bytes.Cut(pair, []byte{'='})
-		if string(key) != name {
-			if bytes.IndexByte(key, '%') < 0 && bytes.IndexByte(key, '+') < 0 {
-				continue
-			}
-			from := len(out)
-			out = http1.AppendUnescaped(out, key)
-			same := string(out[from:]) == name
-			if out = out[:from]; !same {
-				continue
-			}
+		if !isNamed(key, name) {
+			continue
 		}
 		if bytes.IndexByte(value, '%') < 0 && bytes.IndexByte(value, '+') < 0 {
 			return append(out, value...), false
