@@ -132,6 +132,21 @@ func TestACMEDNSFails(t *testing.T) {
 	}
 }
 
+// TestACMEDNSOtherName: a command gets no name from the authority that was not ordered.
+func TestACMEDNSOtherName(t *testing.T) {
+	ca := acme.New(t)
+	dir := t.TempDir()
+	hook(t, dir, "")
+	ca.VerifyDNS(records(dir))
+	ca.Misname("b.test; reboot")
+	s := startACME(t, ca, dir, `domains = "a.test", `+dnsHook, "tls = { acme = true }")
+	s.logged("the authority asks for a proof of another name")
+	s.end()
+	if _, err := os.Stat(filepath.Join(dir, "calls")); err == nil {
+		t.Errorf("calls:\n%s", must.Read(t, filepath.Join(dir, "calls")))
+	}
+}
+
 // TestACMEDNSStop: a server that stops does not wait for a command that hangs.
 func TestACMEDNSStop(t *testing.T) {
 	leak.Goroutines(t)

@@ -9,6 +9,7 @@
 package acme
 
 import (
+	"cmp"
 	"context"
 	"crypto/x509"
 	"encoding/base64"
@@ -48,6 +49,7 @@ type Server struct {
 	keys      map[string][]byte // of external accounts, by identifier; nil: none is asked for
 	window    [2]time.Time      // in which certificates are to be renewed; zero: nothing is said
 	replaced  []string          // by orders
+	other     string            // name that authorizations are said to be for; "": their own
 }
 
 // Problem is an error as clients get it (RFC 7807, RFC 8555 section 6.7).
@@ -123,6 +125,13 @@ func (s *Server) Verify(address string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.target = address
+}
+
+// Misname has the authority ask for proofs of another name than that of the order.
+func (s *Server) Misname(other string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.other = other
 }
 
 // VerifyHTTP says what listens at port 80 of all names.
@@ -437,7 +446,8 @@ func (s *Server) authz(r *request) (int, any, *Problem) {
 		all = all[2:] // dns-01
 	}
 	return http.StatusOK, map[string]any{"status": status, "wildcard": wildcard,
-		"identifier": map[string]string{"type": "dns", "value": name}, "challenges": all}, nil
+		"identifier": map[string]string{"type": "dns", "value": cmp.Or(s.other, name)},
+		"challenges": all}, nil
 }
 
 func (s *Server) describeChallenge(r *request, kind string) any {

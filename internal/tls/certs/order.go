@@ -44,7 +44,7 @@ func (t *task) order(ctx context.Context, s *session, names []string,
 	if err != nil {
 		return nil, err
 	}
-	if err := t.authorize(ctx, s, order, challenge); err != nil {
+	if err := t.authorize(ctx, s, order, names, challenge); err != nil {
 		return nil, err
 	}
 	if order, err = s.await(ctx, order, acme.StatusPending); err != nil {
@@ -135,8 +135,10 @@ func (s *session) await(ctx context.Context, order acme.Order, leave string) (ac
 }
 
 // authorize proves to the authority that the names of an order are this server's, where that is not
-// proved yet. All proofs are there before the authority is asked to look at the first one.
-func (t *task) authorize(ctx context.Context, s *session, order acme.Order,
+// proved yet. Nothing is proved of other names, which the authority may ask for: they would reach
+// the DNS and its command. All proofs are there before the authority is asked to look at the first
+// one.
+func (t *task) authorize(ctx context.Context, s *session, order acme.Order, names []string,
 	challenge string) error {
 	type pending struct {
 		z acme.Authorization
@@ -150,6 +152,10 @@ func (t *task) authorize(ctx context.Context, s *session, order acme.Order,
 		}
 		if z.Status == acme.StatusValid {
 			continue
+		}
+		if name := z.Identifier.Value; !slices.Contains(names, name) &&
+			!slices.Contains(names, "*."+name) {
+			return fmt.Errorf("the authority asks for a proof of another name, %q", name)
 		}
 		i := slices.IndexFunc(z.Challenges, func(c acme.Challenge) bool { return c.Type == challenge })
 		if i < 0 {
