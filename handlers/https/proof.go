@@ -6,6 +6,7 @@ import (
 
 	"github.com/lwango/lwango/conn"
 	"github.com/lwango/lwango/handlers"
+	"github.com/lwango/lwango/internal/wire/http1"
 )
 
 // Proof returns the layer of a site with client_ca, or at a listener with it: its requests must
@@ -21,10 +22,17 @@ func Proof(required bool, own func(listener, sni string) bool) handlers.Middlewa
 			case state != nil && !own(req.Layer().Listener(), state.ServerName):
 				return http.StatusMisdirectedRequest
 			case !required || req.Layer().ClientVerify() == "SUCCESS",
-				state == nil && bytes.HasPrefix(req.Layer().PathView(), challenges):
+				state == nil && isProof(req.Layer().PathView()):
 				return next(req, resp)
 			}
 			return http.StatusForbidden
 		}
 	}
+}
+
+// isProof reports whether a path is that of a proof (RFC 8555 section 8.3): a token and no more,
+// since an application may take an encoded slash for one, and leave the folder.
+func isProof(path []byte) bool {
+	token, ok := bytes.CutPrefix(path, challenges)
+	return ok && http1.ValidToken(token) && !bytes.ContainsAny(token, "%.")
 }

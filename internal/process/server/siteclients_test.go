@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/url"
 	"strings"
 	"testing"
 	"time"
@@ -238,6 +239,18 @@ func TestSiteClientsClearText(t *testing.T) {
 		resp.Body.Close()
 		if resp.StatusCode != row.want {
 			t.Errorf("%q: %s, want %d", row.keys, resp.Status, row.want)
+		}
+		if row.keys != "" {
+			continue
+		}
+		for path, want := range map[string]int{"token-_1": 200, "": 403, "a/b": 403, "..%2fadmin": 403,
+			"..%2F..%2Fadmin": 403, "%2e%2e%2fadmin": 403, "a%5c..%5cadmin": 403, "x/..%2f": 403} {
+			req.URL = must.Get(url.Parse("http://" + s.at + "/.well-known/acme-challenge/" + path))(t)
+			resp := must.Get(http.DefaultTransport.RoundTrip(req))(t)
+			resp.Body.Close()
+			if resp.StatusCode != want {
+				t.Errorf("%s: %s, want %d", path, resp.Status, want)
+			}
 		}
 	}
 }
