@@ -47,6 +47,7 @@ type made struct {
 	manner       manner
 	dated        bool       // it has a date, or wants none
 	hungUp       bool       // see HangUp
+	paged        bool       // the body is an error page, whatever the status
 	forced       int        // status of the error page that is being made; 0: none
 	endUncertain bool       // see MarkEndUncertain
 	resetBy      http2.Code // see ResetBy; 0: none

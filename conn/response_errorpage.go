@@ -83,6 +83,7 @@ func (x *exchange) errorPage(w *Response, status int) int {
 		}
 		final := w.forced
 		if w.forced = 0; made || w.phase != open {
+			w.paged = made
 			return final
 		}
 		// A page that has failed leaves nothing behind: neither what its handler has set, nor what

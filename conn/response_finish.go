@@ -167,10 +167,10 @@ func (w *Response) final(status int) bool {
 	return false
 }
 
-// hasErrorBody reports whether the answer is the handler's own account of an error, which says more
-// than an error page.
+// hasErrorBody reports whether the answer is the handler's own account of an error, or one of
+// OnError, which says more than the server's own page.
 func (w *Response) hasErrorBody(status int) bool {
-	return status >= 400 && (w.kind != gathered && w.size != 0 || len(w.buf) > 0)
+	return (status >= 400 || w.paged) && (w.kind != gathered && w.size != 0 || len(w.buf) > 0)
 }
 
 // readAhead reads a first piece from the body's reader if the request's body was not read to its

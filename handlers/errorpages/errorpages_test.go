@@ -2,6 +2,7 @@ package errorpages_test
 
 import (
 	"fmt"
+	"io"
 	"log/slog"
 	"maps"
 	"net/http"
@@ -85,6 +86,11 @@ func start(t *testing.T, m modes.Mode,
 		"/405":    func(*conn.Request, *conn.Response) int { return 405 },
 		"/406":    func(*conn.Request, *conn.Response) int { return 406 },
 		"/408":    func(*conn.Request, *conn.Response) int { return 408 },
+		"/413": func(req *conn.Request, _ *conn.Response) int {
+			req.Body().SetLimit(1)
+			_, _ = io.ReadAll(req.Body())
+			return 200
+		},
 	}
 	routes := []handlers.Route{{Prefix: "/", Handler: serve}}
 	for prefix, h := range answers {
@@ -171,6 +177,7 @@ func TestPageStatus(t *testing.T) {
 		s, _, _ := start(t, m, map[string]string{
 			"404": "=200 errors/404.html", "401": "=418  /page", "402": "=503 /long", "405": "=200 /broken",
 			"406": "=200 /406", "408": "=200 errors/none.html", "410": "=404 /errors/gone.html",
+			"413": "=200 /page",
 		})
 		s.Panics.Expect()
 		for _, c := range []struct {
@@ -186,8 +193,13 @@ func TestPageStatus(t *testing.T) {
 			{"GET /405", 405, ""},
 			{"GET /406", 406, ""},
 			{"GET /408", 408, ""},
+			{"POST /413", 200, "GET /page? "},
 		} {
-			got := s.Request(c.ask, []string{"Range: bytes=0-1", "If-None-Match: *", "X: yes"}, "")
+			length, body := "X: yes", ""
+			if strings.HasPrefix(c.ask, "POST") {
+				length, body = "Content-Length: 9", "too large"
+			}
+			got := s.Request(c.ask, []string{"Range: bytes=0-1", "If-None-Match: *", length}, body)
 			if got.StatusCode != c.status || c.body != "" && got.Text != c.body ||
 				c.body == "" && !strings.Contains(got.Text, "<!doctype html>") {
 				t.Errorf("%s: %d, %.100q", c.ask, got.StatusCode, got.Text)
