@@ -28,8 +28,8 @@ require (
 	github.com/landlock-lsm/go-landlock v0.11.2 // indirect
 	github.com/mholt/acmez/v3 v3.1.7 // indirect
 	github.com/panjf2000/ants/v2 v2.11.3 // indirect
-	github.com/stretchr/testify v1.12.1 // indirect
 	github.com/valyala/bytebufferpool v1.0.0 // indirect
+	github.com/youmark/pkcs8 v0.0.0-20240726163527-a2c0da244d78 // indirect
 	go.uber.org/multierr v1.11.0 // indirect
 	go.uber.org/zap v1.27.0 // indirect
 	golang.org/x/crypto v0.57.0 // indirect
