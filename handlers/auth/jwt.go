@@ -135,14 +135,14 @@ func (a *tokens) check(req *conn.Request, resp *conn.Response) int {
 		return http.StatusServiceUnavailable
 	}
 	user, _ := said[a.user].(string)
-	if err != nil || user == "" || len(user) > maxName || !http1.ValidFieldValue(user) {
+	if err != nil || user == "" || len(user) > maxName || !isWhole(user) {
 		resp.Header().Set("WWW-Authenticate", a.challenge+`, error="invalid_token"`)
 		return http.StatusUnauthorized
 	}
 	var copied []conn.Field
 	for i, name := range a.fields {
 		value, ok := claimText(said[a.claims[i]])
-		if ok && len(value) <= maxClaim && http1.ValidFieldValue(value) {
+		if ok && len(value) <= maxClaim {
 			copied = append(copied, conn.Field{Name: name, Value: value})
 		}
 	}
@@ -199,12 +199,18 @@ func (a *tokens) claimsOf(req *conn.Request, token string) (jwt.MapClaims, error
 	}
 }
 
+// isWhole reports whether a text stays what it is in a field and in the access log: recipients take
+// spaces at its ends away, so "ann " would become another user's name.
+func isWhole(s string) bool {
+	return http1.ValidFieldValue(s) && !strings.Contains(s, "\t") && strings.TrimSpace(s) == s
+}
+
 // claimText returns a claim as the value of a field: a text, a number, true or false, or a list of
 // these.
 func claimText(claim any) (string, bool) {
 	switch v := claim.(type) {
 	case string:
-		return v, true
+		return v, isWhole(v)
 	case json.Number:
 		return v.String(), true
 	case bool:
