@@ -76,8 +76,11 @@ func (c *converter) around(out *site, s *server) {
 		same := true
 		for i, r := range some {
 			made[i] = new(table)
-			c.at(&r.table, func() { key.make(made[i], r.from.scope) })
-			same = same && repr(made[i]) == repr(made[0]) && !r.from.scope.has(key.names...)
+			c.at(&r.table, func() {
+				from := c.guards(r.from, key.names)
+				key.make(made[i], from)
+				same = same && repr(made[i]) == repr(made[0]) && !from.has(key.names...)
+			})
 		}
 		if same && len(some) > 0 {
 			if !made[0].empty() {
@@ -95,7 +98,7 @@ func (c *converter) around(out *site, s *server) {
 			if !made[i].empty() {
 				r.set(key.name, made[i])
 				if key.name == "auth" {
-					c.anySatisfies(&r.rules, &r.table, r.from.scope)
+					c.anySatisfies(&r.rules, &r.table, c.guards(r.from, key.names))
 				}
 			}
 		}
@@ -109,6 +112,78 @@ func (c *converter) around(out *site, s *server) {
 		}
 	}
 	c.compression(out, s)
+}
+
+// accessNames are the directives that say who may come.
+var accessNames = []string{"allow", "deny", "satisfy", "auth_basic", "auth_request", "limit_except"}
+
+// guards returns the scope whose directives, which have these names, hold for the route of a
+// location: that of its scripts, if it runs some and they have such. A path that names no script
+// runs one, too.
+func (c *converter) guards(l *location, names []string) *scope {
+	switch {
+	case l.php == nil || !l.php.scope.has(accessNames...) || !l.php.scope.has(names...):
+		return l.scope
+	case l.scope.has(names...):
+		c.left(l.php.at, "who may come is said here and at the location of the files: the latter holds "+
+			"for the scripts that run for a folder or for a missing file")
+		return l.scope
+	}
+	c.say(l.php.at, differs, "who may come holds for the files beside the scripts, too")
+	return l.php.scope
+}
+
+// beside makes a rule for paths such as /.htaccess, for which location /.ht holds in nginx, since a
+// prefix ends at a slash here. Only who may come matters: elsewhere the route of another location
+// answers.
+func (c *converter) beside(out *site, l *location, all []*location) {
+	if l.mod != "" && l.mod != "^~" || l.implied || strings.HasSuffix(l.uri, "/") {
+		return
+	}
+	rule, sc := new(table), l.scope
+	rule.set("regexp", "^"+quoteRegexp(l.uri)+"[^/]")
+	var others []string // that nginx takes for such a path
+	for _, o := range all {
+		switch re, err := expression(o.uri, o.mod == "~*"); {
+		case o.matches() && err == nil && below(l.uri, o.under) && (o.under != "/" || !l.fixed):
+			others = append(others, "(?:"+re+")")
+		case o.mod == "=" && strings.HasPrefix(o.uri, l.uri):
+			others = append(others, "^"+quoteRegexp(o.uri)+"$")
+		case (o.mod == "" || o.mod == "^~") && len(o.uri) > len(l.uri) &&
+			strings.HasPrefix(o.uri, l.uri) && o.uri[len(l.uri)] != '/':
+			others = append(others, "^"+quoteRegexp(o.uri))
+		}
+	}
+	if others != nil {
+		rule.sub("not").set("regexp", strings.Join(others, "|"))
+	}
+	before := len(rule.keys)
+	switch answer := sc.own("return"); {
+	case sc.has("internal"):
+		rule.set("deny", 404)
+	case len(answer) > 0 && !sc.has("rewrite"):
+		if code := number(answer[0].arg(0)); code >= 400 && code <= 599 {
+			rule.set("deny", code)
+		}
+	case sc.has("deny") && sc.own("allow", "deny")[0].arg(0) == "all" && !sc.has("allow"):
+		rule.set("deny", 403)
+	default:
+		if sc.has("deny") {
+			limit := new(table)
+			if c.access(limit, sc); !limit.empty() {
+				rule.set("limit", limit)
+			}
+		}
+		if sc.has("auth_basic", "auth_request") {
+			auth := new(table)
+			if c.auth(auth, sc); !auth.empty() {
+				rule.set("auth", auth)
+			}
+		}
+	}
+	if len(rule.keys) > before {
+		out.rules = append(out.rules, rule)
+	}
 }
 
 func repr(t *table) string {

@@ -156,6 +156,9 @@ func (c *converter) uniqueNames() {
 	for _, l := range c.listeners {
 		if l.chosen && l.servers[0] != l.first {
 			l.first.hosts = nil
+			if slices.ContainsFunc(l.first.listeners, func(o *listener) bool { return o.first != l.first }) {
+				c.say(l.first.at, differs, "it answers for unknown names at all of its addresses")
+			}
 		}
 		taken, nameless := map[string]bool{}, false
 		for _, s := range l.servers {
@@ -226,8 +229,10 @@ func (c *converter) listener(l *listener) {
 	if d := l.first.scope.last("http2"); d != nil && d.arg(0) == "off" {
 		l.set("http2", false)
 	}
-	if len(l.first.hosts) == 0 {
-		c.clientCA(&l.table, l.first.scope)
+	for _, s := range l.servers {
+		if len(s.hosts) == 0 && !s.dropped {
+			c.clientCA(&l.table, s.scope) // its site has no name to say it for
+		}
 	}
 }
 

@@ -92,6 +92,7 @@ func (c *converter) fillSite(out *site, s *server) {
 		locations = c.order(s, locations)
 		for _, l := range locations {
 			c.route(out, s, l, locations)
+			c.at(&out.table, func() { c.beside(out, l, locations) })
 		}
 	}
 	c.prefix = ""

@@ -69,7 +69,8 @@ func (c *converter) dropsPHP(l *location, all []*location) bool {
 	}
 	for _, f := range all {
 		if f.prefix() == l.under && (f.mod == "" || f.mod == "^~") && c.sendsFiles(f) {
-			return c.phpOf(f, all) == l && !c.hidden(l, all)
+			return c.phpOf(f, all) == l && !c.hidden(l, all) &&
+				!l.scope.has("internal") && !l.scope.has(accessNames...)
 		}
 	}
 	return false
