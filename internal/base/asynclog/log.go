@@ -81,30 +81,37 @@ func (l *Log) SetLevel(level slog.Level) { l.level.Set(level) }
 // of New. SetOutput does not wait.
 func (l *Log) SetOutput(w io.WriteCloser) {
 	l.mu.Lock()
-	defer l.mu.Unlock()
 	if l.ended() {
-		l.exchange(w)
+		old := l.exchange(w)
+		l.mu.Unlock()
+		closeOutput(old)
 		return
 	}
+	var unused io.WriteCloser
 	if l.changes { // the goroutine is held up since the last call
-		closeOutput(l.next)
+		unused = l.next
 	} else {
 		l.earlier = len(l.lines)
 	}
 	l.next, l.changes = w, true
+	l.mu.Unlock()
 	l.wake()
+	closeOutput(unused)
 }
 
-// exchange makes w take the lines.
-func (l *Log) exchange(w io.WriteCloser) {
+// exchange makes w take the lines, and returns what has taken them; nil: the writer of New.
+func (l *Log) exchange(w io.WriteCloser) (old io.WriteCloser) {
 	if l.to != l.first {
-		closeOutput(l.to.(io.WriteCloser))
+		old = l.to.(io.WriteCloser)
 	}
 	if l.to = l.first; w != nil {
 		l.to = w
 	}
+	return old
 }
 
+// closeOutput is called without the lock: a file of a network may take its time to close, and the
+// loops must not wait for it.
 func closeOutput(w io.WriteCloser) {
 	if w != nil {
 		_ = w.Close() // nothing is left to say it to
@@ -192,8 +199,9 @@ func (l *Log) write() {
 			failed := l.put(lines[:earlier])
 			if changes {
 				l.mu.Lock()
-				l.exchange(next)
+				old := l.exchange(next)
 				l.mu.Unlock()
+				closeOutput(old)
 				failed += l.put(lines[earlier:])
 			}
 			l.lost.Add(int64(failed))

@@ -190,3 +190,42 @@ func (c *counting) Write(p []byte) (int, error) {
 	c.n += len(p)
 	return len(p), nil
 }
+
+// slow is an output whose Close takes until release is closed.
+type slow struct {
+	closing
+	begun, release chan struct{}
+}
+
+func (s *slow) Close() error {
+	close(s.begun)
+	<-s.release
+	return s.closing.Close()
+}
+
+// TestSlowClose: nobody who logs waits while an output is closed.
+func TestSlowClose(t *testing.T) {
+	var first sink
+	l := asynclog.New(&first)
+	s := &slow{closing{takes: -1}, make(chan struct{}), make(chan struct{})}
+	l.SetOutput(s)
+	l.Flush(time.Minute) // it is in force
+	l.SetOutput(nil)
+	<-s.begun
+	logged := make(chan struct{})
+	go func() {
+		l.Logger().Info("meanwhile")
+		close(logged)
+	}()
+	select {
+	case <-logged:
+	case <-time.After(10 * time.Second):
+		t.Error("a line waits for the end of Close")
+	}
+	close(s.release)
+	<-logged
+	l.Close(time.Minute)
+	if !strings.Contains(first.String(), "meanwhile") {
+		t.Error("the line is lost")
+	}
+}
