@@ -103,6 +103,9 @@ func (c *converter) around(out *site, s *server) {
 			}
 		}
 	}
+	for _, r := range some {
+		c.at(&r.table, func() { c.exceptions(r, c.guards(r.from, []string{"limit_except"})) })
+	}
 	c.headers(out, s)
 	c.errorPages(&out.table, out, s.scope, "")
 	for _, r := range out.routes {
@@ -236,7 +239,7 @@ func (c *converter) limit(t *table, s *scope) {
 		}
 	}
 	for _, d := range s.own("limit_except") {
-		if len(d.block) == 1 && d.block[0].name == "deny" && d.block[0].arg(0) == "all" {
+		if deniesOthers(d) {
 			d.done, d.block[0].done = true, true
 			t.set("methods", d.args)
 			c.say(d, differs, "other methods get 405")
@@ -248,6 +251,42 @@ func (c *converter) limit(t *table, s *scope) {
 				t.set("max_body_size", size)
 			}
 			break
+		}
+	}
+}
+
+// deniesOthers reports whether other methods than those of a limit_except are denied to all.
+func deniesOthers(d *directive) bool {
+	return len(d.block) == 1 && d.block[0].name == "deny" && d.block[0].arg(0) == "all"
+}
+
+// exceptions makes rules of limit_except that ask who may use other methods.
+func (c *converter) exceptions(r *route, s *scope) {
+	for _, d := range s.own("limit_except") {
+		if deniesOthers(d) {
+			continue
+		}
+		inner, rule := s.inner(d), new(table)
+		methods := slices.Clone(d.args)
+		if slices.Contains(methods, "GET") {
+			methods = append(methods, "HEAD")
+		}
+		rule.sub("not").set("method", methods)
+		if inner.has("deny") {
+			limit := new(table)
+			if c.access(limit, inner); !limit.empty() {
+				rule.set("limit", limit)
+			}
+		}
+		if inner.has("auth_basic") {
+			auth := new(table)
+			if c.auth(auth, inner); !auth.empty() {
+				rule.set("auth", auth)
+			}
+		}
+		if len(rule.keys) > 1 {
+			d.done = true
+			r.rules = append([]*table{rule}, r.rules...)
 		}
 	}
 }

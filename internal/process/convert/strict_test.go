@@ -26,6 +26,11 @@ func TestAsStrict(t *testing.T) {
 		{"a password for such a prefix", `server { root /srv;
 			location ^~ /a { auth_basic x; auth_basic_user_file users; } location ~ \.x$ { } }`,
 			"regexp = \"^/a[^/]\"\nauth = { realm = \"x\", htpasswd = \"DIR/users\" }\n"},
+		{"networks and a password for methods", `server { location / { limit_except GET {
+			allow 10.0.0.0/8; deny all; auth_basic x; auth_basic_user_file users; }
+			proxy_pass http://127.0.0.1:9; } }`,
+			"not = { method = [\"GET\", \"HEAD\"] }\nlimit = { allow = [\"10.0.0.0/8\"] }\n" +
+				"auth = { realm = \"x\", htpasswd = \"DIR/users\" }\n"},
 		{"certificates at the default server of another address", `
 			ssl_certificate cert.pem; ssl_certificate_key key.pem;
 			server { listen 80; listen 443 ssl; server_name a.example; return 404; }
