@@ -97,6 +97,15 @@ func File(name string) (text string, r *report, err error) {
 	var b strings.Builder
 	fmt.Fprintf(&b, "# Made of %s by lwango convert; see docs/use/from-nginx.md.\n\n",
 		filepath.Base(name))
+	if open := r.unguarded(); len(open) > 0 {
+		b.WriteString("# nginx refuses requests by these, and this configuration does not yet. See to\n" +
+			"# each of them, and remove the key: with it, lwango -t refuses the file.\n" +
+			"unguarded = [\n")
+		for _, line := range open {
+			b.WriteString("\t" + quote(line) + ",\n")
+		}
+		b.WriteString("]\n\n")
+	}
 	b.WriteString(res.String())
 	return b.String(), r, nil
 }

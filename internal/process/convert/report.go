@@ -74,6 +74,37 @@ func (r *report) count(l level) (n int) {
 	return n
 }
 
+// unguarded returns, in the order of the files, what was left of that by which nginx refuses
+// requests.
+func (r *report) unguarded() (lines []string) {
+	var all []*directive
+	for _, f := range r.findings {
+		if f.level == left && refuses(f.at) && !slices.Contains(all, f.at) {
+			all = append(all, f.at)
+		}
+	}
+	slices.SortFunc(all, func(a, b *directive) int { return a.seq - b.seq })
+	for _, d := range all {
+		lines = append(lines, fmt.Sprintf("%s:%d: %s", d.file, d.line, d.text()))
+	}
+	return lines
+}
+
+// refuses reports whether a directive, or one within it, says who may come to what.
+func refuses(d *directive) bool {
+	switch d.name {
+	case "deny", "internal", "limit_except", "auth_request", "auth_jwt",
+		"ssl_client_certificate", "ssl_crl", "secure_link", "secure_link_md5", "secure_link_secret",
+		"valid_referers":
+		return d.arg(0) != "off"
+	case "auth_basic", "auth_basic_user_file", "ssl_verify_client":
+		return d.arg(0) != "off" && d.arg(0) != "optional_no_ca"
+	case "return":
+		return slices.Contains([]string{"401", "403", "404", "410", "444"}, d.arg(0))
+	}
+	return slices.ContainsFunc(d.block, refuses)
+}
+
 // comment returns a finding as a comment of the result.
 func comment(d *directive, why string) string {
 	return strings.TrimRight(fmt.Sprintf("%s:%d: %s: %s", d.file, d.line, d.text(), why), " ")
