@@ -54,9 +54,13 @@ func TestHello(t *testing.T) {
 var linked = []string{
 	"github.com/BurntSushi/toml",
 	"github.com/andybalholm/brotli",
+	"github.com/go-crypt/x",        // hashes of passwords
+	"github.com/golang-jwt/jwt/v5", // tokens
 	"github.com/klauspost/compress",
 	"github.com/landlock-lsm/go-landlock",
 	"github.com/lwango/lwango",
+	"github.com/mholt/acmez/v3",
+	"github.com/youmark/pkcs8", // keys with a password
 	"golang.org/x/crypto",
 	"golang.org/x/sys",
 	"kernel.org/pub/linux/libs/security/libcap/psx", // of go-landlock
@@ -77,6 +81,16 @@ var named = []string{
 	"github.com/cespare/xxhash/v2", // pubsub/redis
 	"github.com/redis/go-redis/v9",
 	"go.uber.org/atomic",
+
+	"code.pfad.fr/check", // tests of acmez, go-crypt/x and others
+	"github.com/go-jose/go-jose/v4",
+	"github.com/letsencrypt/challtestsrv",
+	"github.com/letsencrypt/pebble/v2",
+	"github.com/miekg/dns",
+	"github.com/stretchr/testify",
+	"go.yaml.in/yaml/v3",
+	"golang.org/x/mod",
+	"golang.org/x/sync",
 
 	"github.com/xyproto/randomstring", // tests of brotli
 	"golang.org/x/net",                // of x/crypto
