@@ -378,9 +378,15 @@ func (c *converter) limitBy(t *table, d *directive, key string) bool {
 	return true
 }
 
+// The bounds of the key delay: how many requests of a client may wait, and for how many seconds.
+const (
+	mostDelayed  = 250
+	longestDelay = 60
+)
+
 func (c *converter) limitRequests(t *table, d *directive) {
 	var zone *directive
-	burst, delays := 0, true
+	burst, atOnce := 0, 0 // of burst, those that nginx does not delay
 	for _, a := range d.args {
 		key, value, _ := strings.Cut(a, "=")
 		switch key {
@@ -389,9 +395,12 @@ func (c *converter) limitRequests(t *table, d *directive) {
 		case "burst":
 			burst = number(value)
 		case "nodelay":
-			delays = false
+			atOnce = math.MaxInt
+		case "delay":
+			atOnce = number(value)
 		}
 	}
+	atOnce = min(max(atOnce, 0), burst)
 	if zone == nil {
 		c.left(d, "there is no such zone")
 		return
@@ -411,10 +420,19 @@ func (c *converter) limitRequests(t *table, d *directive) {
 		return
 	}
 	t.set("requests", count+"/"+unit)
-	t.set("burst", burst+1)
-	if burst > 0 && delays {
-		c.say(d, differs, "what comes too early is refused, and not delayed")
+	delayed, seconds := burst-atOnce, 1 // in which count may come
+	if unit == "m" {
+		seconds = 60
 	}
+	switch {
+	case delayed > mostDelayed || delayed*seconds > longestDelay*number(count):
+		c.say(d, differs, "what comes too early is refused, and not delayed: too many would wait, or "+
+			"too long")
+		atOnce = burst
+	case delayed > 0:
+		t.set("delay", delayed)
+	}
+	t.set("burst", atOnce+1)
 }
 
 // auth sets the keys of auth.
@@ -703,9 +721,14 @@ func (c *converter) errorPages(t *table, out *site, s *scope, prefix string) {
 			continue
 		}
 		page, codes := d.last()
+		status := ""
 		if last := codes[len(codes)-1]; strings.HasPrefix(last, "=") {
-			c.left(d, "a page leaves the status as it is; rules and try_files lead elsewhere")
-			continue
+			n := number(last[1:])
+			if n < 200 || n > 599 || n == 204 || n == 205 || n == 304 {
+				c.left(d, "the status of a page is its own, or one from 200 to 599 with a body")
+				continue
+			}
+			status, codes = last+" ", codes[:len(codes)-1]
 		}
 		if !strings.HasPrefix(page, "/") || strings.Contains(page, "$") {
 			c.left(d, "a page is a file, or a path of the site")
@@ -721,7 +744,7 @@ func (c *converter) errorPages(t *table, out *site, s *scope, prefix string) {
 				c.left(d, "pages are for 400 to 599")
 				continue
 			}
-			pages.set(code, page)
+			pages.set(code, status+page)
 		}
 	}
 	if !pages.empty() {

@@ -189,3 +189,40 @@ func TestCaddyGuide(t *testing.T) {
 		accepted(t, dir, strings.NewReplacer("/srv/", dir+"/srv/", "/etc/lwango", dir).Replace(text))
 	}
 }
+
+// TestDelaysAndStatuses: requests wait where they do in nginx, as far as a limit lets them, and a
+// page has the status that nginx gives it.
+func TestDelaysAndStatuses(t *testing.T) {
+	limited := func(rate, more string) string {
+		return "limit_req_zone $binary_remote_addr zone=z:1m rate=" + rate +
+			"; server { location / { limit_req zone=z " + more + "; proxy_pass http://127.0.0.1:9; } }"
+	}
+	for _, c := range []struct {
+		from, want string
+		code       int
+	}{
+		{limited("10r/s", ""), `limit = { requests = "10/s", burst = 1 }`, 0},
+		{limited("10r/s", "burst=20 nodelay"), `limit = { requests = "10/s", burst = 21 }`, 0},
+		{limited("10r/s", "burst=20"), `limit = { requests = "10/s", delay = 20, burst = 1 }`, 0},
+		{limited("10r/s", "burst=20 delay=8"), `limit = { requests = "10/s", delay = 12, burst = 9 }`, 0},
+		{limited("10r/m", "burst=10"), `limit = { requests = "10/m", delay = 10, burst = 1 }`, 0},
+		{limited("10r/m", "burst=11"), `limit = { requests = "10/m", burst = 12 }`, 0},
+		{limited("900r/s", "burst=251"), `limit = { requests = "900/s", burst = 252 }`, 0},
+		{`server { error_page 404 405 =200 /index.html; location / { proxy_pass http://127.0.0.1:9; } }`,
+			`error_pages = { 404 = "=200 /index.html", 405 = "=200 /index.html" }`, 0},
+		{`server { error_page 404 = /index.html; location / { proxy_pass http://127.0.0.1:9; } }`,
+			"error_page 404 = /index.html", 1},
+		{`server { error_page 404 =204 /index.html; location / { proxy_pass http://127.0.0.1:9; } }`,
+			"error_page 404 =204 /index.html", 1},
+	} {
+		dir := t.TempDir()
+		must.Write(t, filepath.Join(dir, "nginx.conf"), "http { "+c.from+" }")
+		var stdout, stderr bytes.Buffer
+		code := convert.Main([]string{filepath.Join(dir, "nginx.conf")}, &stdout, &stderr)
+		if code != c.code || !strings.Contains(stdout.String(), c.want) {
+			t.Errorf("%s: code %d, expected %d and\n%s\nfound\n%s\n%s", c.from, code, c.code, c.want,
+				&stdout, &stderr)
+		}
+		accepted(t, dir, stdout.String())
+	}
+}

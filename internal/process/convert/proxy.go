@@ -49,12 +49,7 @@ func (c *converter) proxy(r *route, l *location, pass *directive) bool {
 	if scheme == "https" {
 		front, port = "https://", "443"
 	}
-	g := c.groups[host]
-	if g != nil {
-		r.set("upstream", c.use(g, "proxy", front, port))
-	} else {
-		r.set("address", c.address(host, front, port))
-	}
+	g := c.askedAt(r, host, "proxy", front, port)
 	c.proxyPath(r, l, pass, path)
 	c.proxyHeaders(r, l.scope, host, g, "proxy")
 	if scheme == "https" {
@@ -395,12 +390,7 @@ func (c *converter) grpc(r *route, l *location, pass *directive) bool {
 	if scheme == "grpcs" {
 		front, port = "https://", "443"
 	}
-	g := c.groups[host]
-	if g != nil {
-		r.set("upstream", c.use(g, "grpc", front, port))
-	} else {
-		r.set("address", c.address(host, front, port))
-	}
+	g := c.askedAt(r, host, "grpc", front, port)
 	if scheme == "grpcs" {
 		if g == nil {
 			r.set("version", "2")

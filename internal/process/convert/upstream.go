@@ -23,6 +23,17 @@ func (c *converter) collectUpstreams(block []*directive, into map[string]*group)
 	}
 }
 
+// askedAt gives a route what a pass names: a group, which it returns, or an address.
+func (c *converter) askedAt(r *route, host, module, scheme, port string) *group {
+	g := c.groups[host]
+	if g != nil {
+		r.set("upstream", c.use(g, module, scheme, port))
+	} else {
+		r.set("address", c.address(host, scheme, port))
+	}
+	return g
+}
+
 // use returns the name of the [[upstream]] that has the addresses of a group, with a scheme in
 // front of each, for routes of a module.
 func (c *converter) use(g *group, module, scheme, port string) string {
