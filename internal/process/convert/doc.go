@@ -20,7 +20,8 @@
 //	proxy.go      proxy_pass and grpc_pass
 //	upstream.go   upstream
 //	rules.go      return, rewrite, if
-//	around.go     what stands around a handler: limits, passwords, headers, pages
+//	access.go     who may come: networks, passwords, routes that are asked
+//	around.go     what else stands around a handler: limits, headers, pages
 //	cache.go      proxy_cache and its kin
 //	values.go     variables in texts; map, geo, split_clients
 //	regexp.go     expressions, from PCRE to RE2
